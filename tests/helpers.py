@@ -138,8 +138,8 @@ def steps(body: Callable[[], object]) -> int:
 def growth(made: Callable[[int], Callable[[], object]], size: int = 100) -> float:
     """How many times the steps of `made(size)` a call of `made(4 * size)` takes: 4 if it is linear, 16 if quadratic."""
     made(2)()  # imports and caches of the first call
-    few, many = made(size), made(4 * size)
-    return steps(many) / steps(few)
+    few = steps(made(size))
+    return steps(made(4 * size)) / few
 
 
 def is_linear(body: Callable[[str], object], text: str) -> bool:

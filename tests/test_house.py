@@ -751,6 +751,13 @@ def test_every_variable_of_ours_stands_in_the_contract() -> None:
     assert {name for name in found_names if f"`{name}`" not in known} == set()
 
 
+def test_no_test_measures_its_machine() -> None:
+    """A limit of processor time fails on a slower machine: `helpers.growth` and `is_linear` compare a call with itself."""
+    clocks = re.compile(r"process_time\(|perf_counter\(")
+    found = {path.name for path in (HOME / "tests").rglob("*.py") if clocks.search(path.read_text())}
+    assert found == {"helpers.py"}
+
+
 def test_nothing_speaks_of_this_machine() -> None:
     """No tracked file contains an absolute path of a developer's machine."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=HOME, capture_output=True, text=True, check=True).stdout

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from harness.memory._facts import NEGATION, facts
 from harness.state import names
+from tests.helpers import is_linear
 from tests.missions import House
 
 # Corrections and parallel facts: both are on the page, whichever came first.
@@ -105,7 +104,5 @@ def test_a_note_with_a_negation_is_known(text: str, negates: bool) -> None:
 
 def test_a_text_is_split_in_time_that_grows_with_its_length() -> None:
     """Whatever it is made of."""
-    start = time.process_time()
-    for text in ("x" * 10**6, "a.b/" * 10**5, "`" * 10**5, "„" * 10**5, "漢" * 10**5, "' \"" * 10**5, "A=" * 10**5):
-        facts(text)
-    assert time.process_time() - start < 5
+    for text in ("x", "a.b/", "`", "„", "漢", "' \"", "A="):
+        assert is_linear(facts, text * (10**4 // len(text))), text

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-import time
 
 import pytest
 
 from harness.memory._words import MAX_TOKEN_CHARS, stem, words
-from tests.helpers import nasty
+from tests.helpers import is_linear, nasty
 
 
 @pytest.mark.parametrize(
@@ -91,8 +90,6 @@ def test_any_text_is_read_in_time_that_grows_with_its_length() -> None:
         found = words(nasty(dice))
         assert found.denied <= found.terms
         assert found.names <= found.terms
-    start = time.process_time()
-    for text in ("x" * 10**6, "a.b/" * 10**5, "`" * 10**5, "漢" * 10**5, "not " * 10**5):
-        words(text)
-    assert time.process_time() - start < 5
+    for text in ("x", "a.b/", "`", "漢", "not "):
+        assert is_linear(words, text * (10**5 // len(text))), text
     assert max(map(len, words("y" * 500).terms)) <= MAX_TOKEN_CHARS

