@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.builtin.tools import _closest_text
 from tests.builtin.tools.benches import Bench
+from tests.helpers import is_linear
 
 CODE = "def total(items):\n\tresult = 0\n\tfor item in items:\n\t\tresult += item.price\n\treturn result\n"
 
@@ -52,3 +53,9 @@ def test_the_answer_is_short_whatever_the_file() -> None:
     assert "compute(77777)" in said
     long = _closest_text.unfound("a.py", "needle in the line", "needle in a line " + "x" * 1_000_000)
     assert max(len(said), len(long)) < 2000
+
+
+def test_it_is_found_in_time_that_grows_with_the_file() -> None:
+    """Whether it has many lines or a long one."""
+    for part in ("value_1 = compute(2)\n" * 5000, "x" * 100_000):
+        assert is_linear(lambda text: _closest_text.unfound("a.py", "value_77 = compute(77, 1)\nx = 1", text), part)
