@@ -283,7 +283,6 @@ LONG = {
     "test_every_prompt_that_fired_can_be_rebuilt_byte_for_byte",
     "test_files_and_lines_are_those_of_then",
     "test_five_hundred_runs_are_a_small_page",
-    "test_a_page_takes_steps_that_grow_with_its_runs",
     "test_gc_leaves_what_an_old_replay_was_and_what_it_cost",
     "test_guards_pass_a_feature_by_a_persons_word_and_done_says_so",
     "test_in_a_checkout_the_remedy_of_doctor_works_as_printed",

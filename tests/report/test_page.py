@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,6 @@ from harness.base.record import Record
 from harness.report import _facts, _page
 from harness.state import names
 from tests import browser
-from tests.helpers import growth
 from tests.missions import House
 from tests.report import many
 
@@ -147,17 +144,6 @@ def test_five_hundred_runs_are_a_small_page(house: House) -> None:
     data = _page.render(_facts.gather(house.layout))
     assert len(data) < 1_500_000
     assert data.count(b'class="run"') == 500
-
-
-def test_a_page_takes_steps_that_grow_with_its_runs(house: House) -> None:
-    """Not sixteen times."""
-
-    def made(count: int) -> Callable[[], object]:
-        shutil.rmtree(house.layout.path(names.RUNS), ignore_errors=True)
-        many.mission(house.layout, count)
-        return lambda: _page.render(_facts.gather(house.layout))
-
-    assert growth(made, 25) < 6
 
 
 def test_what_runs_print_does_not_swell_the_page(house: House) -> None:
