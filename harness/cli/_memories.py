@@ -118,13 +118,10 @@ def _difference(value: dict[str, Any]) -> list[str]:
     for title, dispositions in TITLES.items():
         rows = [row for row in value["entries"] if row.disposition in dispositions]
         lines += [f"{title} ({len(rows)})", *(_row(row) for row in rows)] if rows else []
-    later = [_changed(row.asdict()) for row in value["changes"]]
+    later = [_changed(row.asdict()) for row in value["changes"] if row.change != "demoted"]
     lines += [f"lessons ({len(later)})", *later] if later else []
-    return (
-        [*lines, f"left summary.md ({len(value['left'])})", *(f"  {line}" for line in value["left"])]
-        if value["left"]
-        else lines
-    )
+    left = [f"  {text}" for text in value["left"]]
+    return [*lines, f"left summary.md ({len(left)})", *left] if left else lines
 
 
 def _row(row: Any) -> str:

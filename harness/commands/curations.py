@@ -12,7 +12,7 @@ from harness.base.errors import BrokenFile, UsageFault
 from harness.memory import archive, pages
 from harness.memory.archive import ArchiveEntry, LessonChange
 from harness.mission import mission, runs
-from harness.state import files, json_lines, names, objects, raw
+from harness.state import files, json_lines, names, raw
 from harness.state.layout import Layout, command, identity_folder
 from harness.state.raw import RawEntry
 from harness.state.state import State
@@ -32,24 +32,15 @@ def diff(layout: Layout, run_id: str) -> dict[str, Any]:
     if run_id:
         runs.context(layout, run_id)
     rows = list(_of_run(archive.rows_backwards(layout.path(names.ARCHIVE)), run_id))[::-1]
+    changes = [row for row in rows if not isinstance(row, ArchiveEntry)]
     nothing = f"{run_id} curated nothing" if run_id else "nothing was curated yet"
     return {
         "run": rows[0].run if rows else run_id,
         "why": "" if rows else nothing,
         "entries": [row for row in rows if isinstance(row, ArchiveEntry)],
-        "changes": [row for row in rows if not isinstance(row, ArchiveEntry)],
-        "left": _left(layout, rows[0].run) if rows else [],
+        "changes": changes,
+        "left": [row.text for row in changes if row.change == "demoted"],
     }
-
-
-def _left(layout: Layout, run_id: str) -> list[str]:
-    """The lines of summary.md at the start of the run that are gone after it, without headings, which contain counts."""
-    state, kept = State(layout), State(layout).json(f"{names.SNAPSHOTS}/{run_id}.json")
-    if not kept or not state.exists(names.of_run(run_id, names.CONTEXT)):
-        return []
-    digests = [runs.context(layout, run_id).live.get(names.SUMMARY, [""])[0], kept["live"].get(names.SUMMARY, "")]
-    before, after = (objects.get(layout, digest).decode().split("\n") if digest else [] for digest in digests)
-    return [line for line in before if line.strip() and not line.startswith("#") and line not in after]
 
 
 def _of_run(rows: Iterable[ArchiveEntry | LessonChange], run_id: str) -> Iterator[ArchiveEntry | LessonChange]:

@@ -1,9 +1,8 @@
-"""The relation of two notes: the same lesson, the same subject (then the newer holds), or unrelated.
+"""The similarity of notes: whether two say the same, and which look alike.
 
 Notes are compared by the terms they share, weighted by how rare a term is among all notes (TF-IDF, cosine); a shared identifier
-counts as strong evidence. Two close notes still differ if one denies what the other states (the newer holds), or if
-their facts differ: then the newer holds if it is a decision, or exchanges one number, else both hold. Notes that exchange
-several facts in the same words are rows of one table, and both hold. Pure; each lookup does bounded work.
+counts as strong evidence. Two notes are one only if they are close, have the same facts, and one has all words of the other: a
+fact that is lost costs a run, a line that is said twice a few tokens. Pure; each lookup does bounded work.
 """
 
 from __future__ import annotations
@@ -12,24 +11,19 @@ import heapq
 from collections.abc import Iterable, Sequence
 from math import log, sqrt
 
-from harness.memory._contrast import apart, denies, opposed, plain
-from harness.memory._facts import facts
+from harness.memory._facts import same_facts
 from harness.memory._word_frequency import ALL, special
-from harness.memory._words import PART, NoteWords, stem, words
+from harness.memory._words import PART, NoteWords, plain, stem, words
 
-SAME, NEWER, UNRELATED = "same", "newer", ""
-
-# docs/decisions/0014, 0027 and 0034 have the trials. Weights are in millionths of a word that only two lessons have.
+# docs/decisions/0014, 0027, 0034 and 0046 have the trials. Weights are in millionths of a word that only two lessons have.
 MIN_COSINE_SAME = 0.46
-MIN_COSINE_SUBJECT = 0.22  # two decisions have one subject, and two notes may contradict each other
-MIN_WEIGHT_SAME = 2_600_000  # shared weight from which two notes are always the same
-MIN_WEIGHT_SUBJECT = 500_000  # minimum shared weight of two decisions on one subject
+MIN_COSINE_NEAR = 0.3  # neighbours on a page
+MIN_WEIGHT_SAME = 2_600_000  # shared weight from which two notes may always be one
 NAME_BONUS = 0.5  # factor that a shared identifier adds to its weight
 YOUNG = 60  # number of lessons below which common words are expected in more of them
 FEWEST_NOTES = 256  # weights assume at least this many notes, and change at powers of two
 MAX_COMPARED = 24  # notes compared with one note
 MAX_LISTED = 400  # notes examined per term
-MILLION = 1_000_000
 
 
 class Index:
@@ -136,14 +130,8 @@ class Index:
         """The weight of the most specific identifier that two notes share, in millionths."""
         return max((self.told(name) for name in new.names & old.names if not name.startswith("-")), default=0)
 
-    def closeness(self, one: str, other: str) -> tuple[float, int]:
-        """(cosine similarity of two notes of the index, 0 to 1; an upper bound of their shared weight)."""
-        mine, yours = self.terms_of(one), self.terms_of(other)
-        both = set(mine).intersection(yours)
-        return self.length(both) / (sqrt(self.length(mine) * self.length(yours)) or 1.0), sum(map(self.told, both))
-
-    def near(self, note: NoteWords) -> list[tuple[float, int]]:
-        """(cosine, owner) of the nearest notes, nearest first, on a tie the oldest owner first."""
+    def near(self, note: NoteWords) -> list[int]:
+        """The numbers of the nearest notes, nearest first, on a tie the oldest owner first."""
         shared: dict[int, int] = {}
         for term in note.order:
             if term in self.listed:
@@ -153,35 +141,36 @@ class Index:
         own, owners, found = self.length(note.order), self.owners, []
         for number in heapq.nlargest(MAX_COMPARED * 2, shared, key=shared.__getitem__):
             found.append((shared[number] / (sqrt(own * self.length(self.terms[number])) or 1.0), number))
-        return sorted(found, key=lambda row: (-row[0], owners[row[1]]))[:MAX_COMPARED]
+        return [number for _, number in sorted(found, key=lambda row: (-row[0], owners[row[1]]))[:MAX_COMPARED]]
 
-    def relation(
-        self, new: NoteWords, old: NoteWords, cosine: float, *, decisions: bool, warnings: bool = False
-    ) -> str:
-        """The relation of a newer note to an older one. Two `warnings` never contradict each other."""
-        if new.text == old.text:
-            return SAME
-        shared = self.telling(new, old)
-        is_telling = shared >= MIN_WEIGHT_SAME and not decisions
-        if cosine < MIN_COSINE_SUBJECT and not is_telling:
-            return UNRELATED
-        if not warnings and opposed(new, old, decisions=decisions, alike=cosine >= MIN_COSINE_SAME):
-            return NEWER
-        if decisions and denies(new, old):
-            return NEWER
-        same = is_telling or cosine >= MIN_COSINE_SAME
-        if not same and not (decisions and shared >= MIN_WEIGHT_SUBJECT):
-            return UNRELATED
-        (mine, my_facts, my_possible), (yours, your_facts, your_possible) = facts(new.text), facts(old.text)
-        added, missing = my_facts - yours, your_facts - mine
-        if my_possible - yours and your_possible - mine:  # Anna in the place of Ben
-            added, missing = added | (my_possible - yours), missing | (your_possible - mine)
-        if not added and not missing:
-            return SAME if same else NEWER
-        if not missing or not mine ^ yours <= added | missing:
-            return NEWER if decisions else UNRELATED
-        values = apart(new.numbers, old.numbers) or (decisions and apart(new.names, old.names))
-        return NEWER if values and len(added) == len(missing) == 1 else UNRELATED
+    def is_near(self, one: NoteWords, other: NoteWords) -> bool:
+        """Whether two notes look alike, so that a reader should see them together."""
+        return self.cosine(one, other) >= MIN_COSINE_NEAR
+
+    def is_close(self, one: NoteWords, other: NoteWords) -> bool:
+        """Whether two notes share enough to be one, unless they differ in a fact or word."""
+        return self.cosine(one, other) >= MIN_COSINE_SAME or self.telling(one, other) >= MIN_WEIGHT_SAME
+
+    def same(self, note: NoteWords) -> int | None:
+        """The owner of the nearest note that says the same, or None."""
+        for number in self.near(note):
+            known = words(self.texts[number])
+            if self.is_close(note, known) and is_same(note, known):
+                return self.owners[number]
+        return None
+
+
+def is_same(one: NoteWords, other: NoteWords) -> bool:
+    """Whether two notes have the same facts, and one has all words of the other, not two of them exchanged."""
+    if one.text == other.text:
+        return True
+    is_part = one.terms <= other.terms or other.terms <= one.terms
+    return is_part and not _swaps(one.order, other.order) and same_facts(one.text, other.text)
+
+
+def _swaps(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Whether the only difference of two notes is that two of their terms change places."""
+    return len(one) == len(other) and sum(mine != yours for mine, yours in zip(one, other, strict=True)) == 2
 
 
 def _power(count: int) -> int:

@@ -20,7 +20,18 @@ from harness.state.raw import RawEntry
 # The disposition of an entry: a new lesson in MEMORY.md, in the summary, too, or in an identity; one more occurrence of a lesson;
 # replaced by a newer one; gated, or dropped, with the reason.
 DISPOSITIONS = ("kept", "promoted", "graduated", "merged", "superseded", "gated", "dropped")
-CHANGES = ("superseded", "forgotten", "left", "merged", "reworded", "ranked", "retired", "graduated", "crowded")
+CHANGES = (
+    "superseded",
+    "forgotten",
+    "left",
+    "demoted",
+    "merged",
+    "reworded",
+    "ranked",
+    "retired",
+    "graduated",
+    "crowded",
+)
 
 if TYPE_CHECKING:  # a type for checkers; at run time the kind of a field
     Disposition = str

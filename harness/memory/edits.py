@@ -11,7 +11,7 @@ import re
 
 from harness.base.errors import BrokenFile
 from harness.memory import pages
-from harness.memory._similarity import SAME, Index
+from harness.memory._similarity import Index
 from harness.memory._words import words
 from harness.memory.lessons import Lesson, Lessons, compared
 from harness.memory.pages import MemoryPage, PageItem, PageSection
@@ -21,6 +21,7 @@ PERSONS = -1  # in `written`, instead of a lesson: a pinned line
 BOM = "\ufeff"  # added by editors, not by a person
 MAX_SUMMARY_LINE_CHARS = 240  # characters of a line of the summary
 ENDINGS = (re.compile(r" \(superseded by entry [0-9]+\)$"), re.compile(r" \(retired\)$"))
+DATED = re.compile(r"^- (?:\[[0-9]{4}-[0-9]{2}-[0-9]{2}\] )?")  # before a text on the summary
 MOVES_TO = {pages.LESSONS: pages.LESSONS, pages.CURRENT: pages.DECISIONS, pages.AVOID: pages.LESSONS}
 
 
@@ -40,19 +41,20 @@ def _page(text: str | None, titles: tuple[str, ...], path: str) -> MemoryPage:
     return page
 
 
-def take(page: MemoryPage, short: MemoryPage, known: Lessons) -> tuple[list[int], set[int]]:
+def take(page: MemoryPage, short: MemoryPage, known: Lessons) -> tuple[list[int], set[int], set[int]]:
     """Leave only people's lines on both pages, and move those of the summary to MEMORY.md. Returns (lessons whose lines
-    were deleted, lessons that were on MEMORY.md)."""
+    were deleted, lessons that were on MEMORY.md, lessons that were on summary.md)."""
     _unpin(page, short, known.written.get("summary") or {})
     gone, there = _strip(page, pages.MEMORY_TITLES, known, "memory")
-    gone |= _strip(short, pages.SUMMARY_TITLES, known, "summary")[0]
+    untold, told = _strip(short, pages.SUMMARY_TITLES, known, "summary")
+    gone |= untold
     for section in short.sections:
         if section.title in MOVES_TO:
             section.heading = f"## {section.title}"
         move = _pin if section.title in (*MOVES_TO, *pages.MEMORY_TITLES) else _pin_own
         move(page, section.title, [str(line).rstrip() for line in section.lines])
         section.lines = []
-    return sorted(number for number in gone if number in known.all and known.all[number].holds), there
+    return sorted(number for number in gone if number in known.all and known.all[number].holds), there, told
 
 
 def _unpin(page: MemoryPage, short: MemoryPage, written: dict[str, int]) -> None:
@@ -112,7 +114,7 @@ def _of_lesson(line: str, texts: dict[str, int], name: str) -> int | None:
     """The lesson of a line by the curator; -1 for an item of an older version's summary, None for a person's line."""
     item = pages.parse_item(line)
     if item is None:
-        return texts.get(line.removeprefix("- ")) if name == "summary" and line.startswith("- ") else None
+        return texts.get(DATED.sub("", line)) if name == "summary" and line.startswith("- ") else None
     text = item.text.removeprefix(pages.AVOID_MARK).removeprefix(pages.FAIL_MARK)
     for ending in ENDINGS:
         text = ending.sub("", text)
@@ -231,13 +233,7 @@ def hand_index(page: MemoryPage) -> Index:
 
 def is_said(index: Index, lesson: Lesson) -> bool:
     """Whether a person's line already states the lesson."""
-    if not index.size:
-        return False
-    note = words(compared(lesson.kind, lesson.text))
-    return any(
-        index.relation(note, words(index.texts[number]), cosine, decisions=False) == SAME
-        for cosine, number in index.near(note)
-    )
+    return bool(index.size) and index.same(words(compared(lesson.kind, lesson.text))) is not None
 
 
 def prepare(page: MemoryPage, titles: tuple[str, ...]) -> int:
@@ -246,4 +242,5 @@ def prepare(page: MemoryPage, titles: tuple[str, ...]) -> int:
         page.section(title)
     for section in page.sections:
         section.lines = _trimmed(section.lines)
+        section.heading = pages.POINTER.sub("", section.heading)
     return page.size() + len(titles)

@@ -13,7 +13,6 @@ import html
 import re
 import unicodedata
 import urllib.parse
-from collections.abc import Iterable
 
 from harness.base import redaction
 from harness.base.passwords import BLOB, MASKED, decoded
@@ -26,8 +25,6 @@ MAX_SECRET_CHARS = 256  # a secret may begin this many characters earlier
 PROSE = 0.75  # minimum share of letters and spaces in decoded text
 FEWEST_BLANKS = 2
 MAX_REPORT_WORDS = 16  # words; longer notes give reasons
-MIN_REPORT_NUMBERS = 3  # different numbers in the same words that make a note a report
-ENOUGH_OF_RULES = 5  # for notes that decide or give reasons, whose numbers change occasionally
 
 # Invisible characters: tags, bidirectional overrides, zero-width ones within a word.
 _HIDDEN = re.compile(
@@ -42,9 +39,6 @@ _LETTERS = str.maketrans("013457@$", "oieastas")
 _MIXED = re.compile(  # homoglyphs of Latin letters
     r"[A-Za-z][\u0370-\u03ff\u0400-\u04ff][A-Za-z]|[\u0400-\u04ff][A-Za-z]{2,}|[A-Za-z]{2,}[\u0400-\u04ff]"
 )
-_DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}(?:[T ][\d:.]+Z?)?")
-_NUMBER = re.compile(r"(?<![A-Za-z0-9_./-])\d+(?:[.,]\d+)*")  # a separate number, not part of a name
-_DIGITS = dict.fromkeys(map(ord, "0123456789"))
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}[ ]?|\\x[0-9a-fA-F]{2}){20,}")
 _OF_FEATURE = re.compile(r"\b(?:F|VAL|ISS(?:UE)?|FEAT(?:URE)?)-\w*\d\b")
 
@@ -130,39 +124,3 @@ def is_report(text: str, tag: str = "") -> bool:
     if names:
         return False
     return tag == "-" or rest != text or (tag != "DECISION" and not is_long and matches("numbered", text))
-
-
-class Moulds:
-    """Notes grouped by their text without numbers. The same words with different numbers are status reports: no lesson
-    changes so often."""
-
-    def __init__(self, texts: Iterable[str]) -> None:
-        self.made: dict[str, dict[str, None]] = {}
-        for text in texts:
-            self.add(text)
-
-    def add(self, text: str) -> None:
-        """Add a note."""
-        mould = text.translate(_DIGITS)
-        if len(mould) < len(text):
-            self.made.setdefault(mould, {})[text] = None
-
-    def is_report(self, text: str, *, decides: bool) -> bool:
-        """Whether a note repeats a mould with different numbers. Dates are ignored."""
-        return len(self._of(text)) >= (ENOUGH_OF_RULES if decides or matches("lesson", text) else MIN_REPORT_NUMBERS)
-
-    def _of(self, text: str) -> set[str]:
-        """The notes with the same mould, including this one, without dates."""
-        found, mould = {_DATE.sub("", text)}, _mould(text)
-        for one in self.made.get(text.translate(_DIGITS), ()):
-            if _mould(one) == mould:
-                found.add(_DATE.sub("", one))
-        return found
-
-    def has(self, mould_of: str, texts: Iterable[str]) -> bool:
-        """Whether all texts have the mould of this note."""
-        return all(_mould(text) == _mould(mould_of) for text in texts)
-
-
-def _mould(text: str) -> str:
-    return _NUMBER.sub("#", _OF_FEATURE.sub("#", _DATE.sub("", text)))

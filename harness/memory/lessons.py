@@ -13,9 +13,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from harness.base.record import Record
-from harness.memory._contrast import plain
-from harness.memory._similarity import MIN_COSINE_SAME, NEWER, SAME, UNRELATED, Index
-from harness.memory._words import LIFTS, words
+from harness.memory._corrections import replaces
+from harness.memory._facts import NEGATION, facts
+from harness.memory._similarity import Index, is_same
+from harness.memory._words import plain, words
 from harness.state.raw import RawEntry
 
 MAX_LESSONS = 4000  # beyond that, the oldest with the least evidence stay only in the archive
@@ -23,14 +24,12 @@ MAX_WORDINGS = 6
 MAX_VOICES = 12
 MAX_NAMED_FEATURES = 8
 MAX_ROLES = 4
-LEADING_NO = re.compile(r"^no (?=\w)", re.IGNORECASE)
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
 FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 DECISION = "decision"
 ADVICE = ("lesson", "avoid", "context", "fail")
-WARNINGS = frozenset(("avoid", "fail"))
 SUPERSEDED, FORGOTTEN, RETIRED = "superseded", "forgotten", "retired"
-FORMAT = 2
+FORMAT = 3
 
 
 class Lesson(Record):
@@ -102,13 +101,8 @@ def features_of(entries: Iterable[RawEntry]) -> list[str]:
 
 
 def best_wording(texts: list[str]) -> str:
-    """The shortest wording with the most identifiers; on a tie the first."""
-    if len(texts) == 1:
-        return texts[0]
-    shared = {name for text in texts for name in words(text).names}
-    counts = {name: sum(name in words(text).names for text in texts) for name in shared}
-    common = {name for name, count in counts.items() if 2 * count > len(texts)}
-    return min(texts, key=lambda text: (len(common - words(text).names), len(text)))
+    """The wording that says most: the most terms, then the shortest; on a tie the first."""
+    return min(texts, key=lambda text: (-len(words(text).terms), len(text)))
 
 
 class Lessons:
@@ -127,41 +121,48 @@ class Lessons:
         return self.decisions if kind == DECISION else self.advice
 
     def relations(self, kind: str, text: str) -> tuple[int | None, list[int]]:
-        """(the equivalent lesson or None, the lessons on the same subject that the note replaces). If no current lesson
-        is equivalent, a replaced one may be: it is reinstated."""
+        """(the equivalent lesson or None, the lessons that the note says no longer hold). If no current lesson is
+        equivalent, a replaced one may be: it is reinstated."""
         index, older = self.index_of(kind), dict[int, None]()
         same = index.exact.get(plain(compared(kind, text)))
         known = self.all.get(same) if same is not None else None
         if known and known.holds:
             return same, []
         same, replaced = None, same if known and known.state != RETIRED else None
-        note, decisions = words(compared(kind, text)), kind == DECISION
-        found: dict[int, list[tuple[str, float]]] = {}
-        for cosine, number in index.near(note):
-            owner = index.owners[number]
+        note = words(compared(kind, text))
+        for owner in dict.fromkeys(index.owners[number] for number in index.near(note)):
             lesson = self.all.get(owner)
-            if lesson is not None and lesson.state != RETIRED:
-                warnings = {kind, lesson.kind} <= WARNINGS
-                known_note = words(index.texts[number])
-                relation = index.relation(note, known_note, cosine, decisions=decisions, warnings=warnings)
-                found.setdefault(owner, []).append((relation, cosine))
-        for owner, each in found.items():
-            lesson, relation = self.all[owner], next(filter(None, (one for one, _ in each)), UNRELATED)
-            if not decisions and any(one == NEWER for one, _ in each):
-                relation = NEWER  # it contradicts a wording of that lesson
-            if (
-                relation == SAME
-                and not decisions
-                and any(one != SAME and cosine >= MIN_COSINE_SAME for one, cosine in each)
-            ):
-                continue  # it differs from another wording of that lesson
-            if relation == SAME and lesson.state == SUPERSEDED:
-                replaced = owner if replaced is None else replaced
-            elif relation == SAME and same is None:
-                same = owner
-            elif relation == NEWER and lesson.holds:
+            if lesson is None or lesson.state == RETIRED:
+                continue
+            if lesson.holds and any(replaces(text, one, decisions=kind == DECISION) for one in lesson.texts):
                 older[owner] = None
+                continue
+            notes = [words(compared(lesson.kind, one)) for one in lesson.texts]
+            if not any(index.is_close(note, one) for one in notes) or not all(is_same(note, one) for one in notes):
+                continue
+            if lesson.state == SUPERSEDED:
+                replaced = owner if replaced is None else replaced
+            elif same is None:
+                same = owner
         return (replaced if same is None else same), list(older)
+
+    def near(self, kind: str, text: str) -> list[int]:
+        """The lessons that look like a note, nearest first."""
+        if kind == "other":
+            return []
+        index, note = self.index_of(kind), words(compared(kind, text))
+        found = (number for number in index.near(note) if index.is_near(note, words(index.texts[number])))
+        return list(dict.fromkeys(index.owners[number] for number in found))
+
+    def neighbours(self, lessons: Iterable[Lesson]) -> list[list[Lesson]]:
+        """The lessons in groups that look alike: the groups in the order of their oldest, in each the newest first."""
+        group_of: dict[int, int] = {}
+        groups: dict[int, list[Lesson]] = {}
+        for lesson in sorted(lessons, key=lambda one: one.id):
+            near = (group_of[one] for one in self.near(lesson.kind, lesson.text) if one in group_of)
+            group_of[lesson.id] = group = next(near, lesson.id)
+            groups.setdefault(group, []).append(lesson)
+        return [sorted(group, key=lambda one: one.last, reverse=True) for group in groups.values()]
 
     def has_words(self, kind: str, text: str) -> bool:
         """Whether a lesson has exactly this wording."""
@@ -247,22 +248,8 @@ class Lessons:
 
 
 def compared(kind: str, text: str) -> str:
-    """The form of a note for comparison: a note of something to avoid begins with that."""
-    return text if kind != "avoid" or _says_so(text) else f"avoid {LEADING_NO.sub('', text)}"
-
-
-_says: dict[str, bool] = {}  # a cache of `parse`
-
-
-def _says_so(text: str) -> bool:
-    known = _says.get(text)
-    if known is None:
-        if len(_says) > MAX_LESSONS * MAX_WORDINGS:
-            _says.clear()
-        found = words(text)
-        is_order = found.must or not LIFTS.isdisjoint(text.lower().split())
-        known = _says[text] = found.refuses or is_order or bool(found.ordered or found.denied)
-    return known
+    """The form of a note for comparison: a note of something to avoid has a negation."""
+    return text if kind != "avoid" or NEGATION in facts(text)[0] else f"avoid {text}"
 
 
 # ---- lessons.jsonl
@@ -318,7 +305,5 @@ def _take(lessons: Lessons, row: dict[str, Any]) -> None:
     if lesson.kind == "other":
         return
     index = lessons.index_of(lesson.kind)
-    for text, key, known in zip(lesson.texts, keys or lesson.texts, terms, strict=True):
+    for key, known in zip(keys or lesson.texts, terms, strict=True):
         index.add(key, lesson.id, known)
-        if lesson.kind == "avoid":
-            _says[text] = key == text

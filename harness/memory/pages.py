@@ -34,6 +34,8 @@ AVOID_MARK = "Avoid: "
 FAIL_MARK = "Failed: "
 PINNED = " (pinned)"
 MORE_IN_MEMORY = " · more in MEMORY.md: "  # after the first heading of the summary
+OLDER_LINES = " · {} older lines: memory_search"  # after the first heading of MEMORY.md
+POINTER = re.compile(rf"{re.escape(MORE_IN_MEMORY)}.*| · [0-9]+ older lines?: memory_search\s*$", re.IGNORECASE)
 OLDER_MORE = "More in MEMORY.md: "  # its last line in older versions
 MAX_NAMED = 8
 
@@ -72,7 +74,7 @@ class PageSection(Record):
 
     @property
     def title(self) -> str:
-        """The heading without its marks and the pointer to MEMORY.md; "" before the first."""
+        """The heading without its marks and the pointer to other lines; "" before the first."""
         return title_of(self.heading)
 
     def items(self) -> list[PageItem]:
@@ -82,8 +84,8 @@ class PageSection(Record):
 
 def title_of(line: str) -> str:
     """The title in a heading's line; a standard title is matched without case."""
-    known = line[3:].casefold().partition(MORE_IN_MEMORY.casefold())[0].strip()
-    return OURS.get(known) or line[3:].partition(MORE_IN_MEMORY)[0].strip()
+    title = POINTER.sub("", line[3:]).strip()
+    return OURS.get(title.casefold(), title)
 
 
 class MemoryPage(Record):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from harness.base import clock, redaction
 from harness.base.errors import VersionConflict
 from harness.memory import gates
-from harness.memory._contrast import plain
+from harness.memory._words import plain
 from harness.memory.lessons import Lessons
 from harness.stores.store import ABSENT, StoreKey
 

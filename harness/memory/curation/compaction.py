@@ -20,7 +20,6 @@ from harness.state.raw import RawEntry
 
 KINDS = {"TRICK": "lesson", "AVOID": "avoid", "DECISION": DECISION, "CONTEXT": "context", "FAIL": "fail", "-": "other"}
 MARKS = {"avoid": pages.AVOID_MARK, "fail": pages.FAIL_MARK}
-REPORT = "a status report: the same words with other numbers each time"
 PAGE, SUMMARY = "MEMORY.md", "summary.md"
 PERSON = "person"
 NO_ROOM = f"no room in {pages.MEMORY_LINES} lines"
@@ -30,11 +29,6 @@ VOICES_OF_AVOID = 2  # a failure with this many authors is something to avoid
 
 # Lines of MEMORY.md reserved for each section; the rest is shared in this order.
 FLOORS = {pages.DECISIONS: 60, pages.LESSONS: 70, pages.CONTEXT: 25, pages.HISTORY: 15}
-HALF_LIFE = 3000  # entries after which a lesson without new notes is worth half
-TAG_WORTH = {"context": 0.8, "fail": 1.0, "other": 0.1}
-REPEATED = 0.25  # worth that another note by the same author adds
-PATH = re.compile(r"(?<![\w/.:@-])((?:[\w.-]+/)+[\w.-]+\.\w{1,5})\b")
-MISSING_PATH_WORTH = 0.5  # factor for a lesson that names a path that no longer exists
 
 
 class Inputs(Record):
@@ -83,7 +77,7 @@ class Compaction:
         self.taken = 0
         self.said: list[Occurrence] = []
         self.page, self.short = edits.pages_of(before.memory, before.summary, before.places)
-        deleted, self.there = edits.take(self.page, self.short, self.lessons)
+        deleted, self.there, self.told = edits.take(self.page, self.short, self.lessons)
         for lesson_id in deleted:
             lesson = self.lessons.all[lesson_id]
             lesson.state = FORGOTTEN
@@ -95,7 +89,6 @@ class Compaction:
         self.merged: dict[int, int] = {}
         self.marked: set[int] = set()  # lessons that an agent marked for an identity
         self.candidates: list[Graduation] = []  # candidates that wait for an agent or a person
-        self.moulds = gates.Moulds(text for lesson in self.lessons.all.values() for text in lesson.texts)
 
     def change(self, what: str, lesson: Lesson, why: str, by: int = -1) -> None:
         """Record a change of a lesson, after the compacted entries."""
@@ -123,29 +116,8 @@ class Compaction:
             self._take_untagged(entry, note)
         elif gates.is_report(note, entry.tag):
             self.dispositions[entry.seq] = ("dropped", -1, "a status report")
-        elif self._is_of_mould(entry, note):
-            self._take_report(entry, note)
         else:
             self._take_note(entry, kind, note)
-
-    def _is_of_mould(self, entry: RawEntry, note: str) -> bool:
-        """Whether a note repeats with different numbers, and neither a person nor an agent declares it a lesson."""
-        is_meant = entry.role == PERSON or entry.seq in self.alone
-        return not is_meant and self.moulds.is_report(note, decides=entry.tag == "DECISION")
-
-    def _take_report(self, entry: RawEntry, note: str) -> None:
-        """Handle a note that repeats with different numbers, and retire earlier lessons of its mould."""
-        self.dispositions[entry.seq] = ("dropped", -1, REPORT)
-        self.moulds.add(note)
-        for lesson in self.lessons.all.values():
-            is_meant = lesson.own or PERSON in lesson.roles
-            if lesson.holds and not is_meant and self.moulds.has(note, lesson.texts):
-                lesson.state = RETIRED
-                self.change("retired", lesson, REPORT)
-
-    def _is_report(self, lesson: Lesson) -> bool:
-        """Whether a lesson was retired as a report."""
-        return lesson.state == RETIRED and self.moulds.is_report(lesson.text, decides=lesson.kind == DECISION)
 
     def _take_untagged(self, entry: RawEntry, note: str) -> None:
         """Handle an untagged entry, or one of a red claim: one line per feature, with the newest wording."""
@@ -208,20 +180,13 @@ class Compaction:
             self.alone.add(lesson.id)
             lesson.own = True
         self.dispositions[entry.seq] = ("merged" if lesson.count else "kept", lesson.id, why)
-        self.moulds.add(note)
         lesson.hear(entry)
 
     # ---- MEMORY.md
 
     def worth(self, lesson: Lesson) -> tuple[float, int]:
-        """The worth of a lesson, by evidence, age, tag, and whether the paths it names still exist. Larger is better."""
-        value = (lesson.heard + REPEATED * (lesson.count - lesson.heard)) * TAG_WORTH.get(
-            lesson.kind, 1.0
-        ) + lesson.rank
-        value *= 0.5 ** (max(0, self.now - lesson.last) / HALF_LIFE)
-        if self.before.project_names and is_stale(lesson.text, self.before.project_names):
-            value *= MISSING_PATH_WORTH
-        return value, lesson.last
+        """The worth of a lesson: the runs that noted it and an agent's rank, then its newest entry. Larger is better."""
+        return lesson.heard + lesson.rank, lesson.last
 
     def lay_out(self) -> None:
         """Put the most valuable lessons on MEMORY.md. `shown`: these with their lines; `worthy`: those that would be
@@ -230,7 +195,7 @@ class Compaction:
         offers: dict[str, list[Lesson]] = {title: [] for title in pages.MEMORY_TITLES}
         mine = edits.hand_index(self.page)
         for lesson in self.lessons.all.values():
-            if lesson.state == FORGOTTEN or self._is_report(lesson):
+            if lesson.state == FORGOTTEN:
                 continue
             if edits.is_said(mine, lesson):
                 self.said_by_people.add(lesson.id)
@@ -244,11 +209,13 @@ class Compaction:
         for title, count in shares(counts, pages.MEMORY_LINES - 2 * len(counts)).items():
             self.worthy += sorted(lesson.id for lesson in offers[title][:count])
         for title, count in shares(counts, room).items():
-            chosen = sorted(offers[title][:count], key=lambda one: one.id)
+            chosen = [one for group in self.lessons.neighbours(offers[title][:count]) for one in group]
             items = [self._item(lesson) for lesson in chosen]
             edits.place(self.page, title, items)
             self.shown |= {lesson.id: pages.render_item(item) for lesson, item in zip(chosen, items, strict=True)}
         edits.spaced(self.page)
+        older = sum(map(len, offers.values())) - len(self.shown)
+        self.page.section(pages.MEMORY_TITLES[0]).heading += pages.OLDER_LINES.format(older) if older else ""
         for number in sorted(self.there - self.shown.keys() & self.lessons.all.keys()):
             if self.lessons.all[number].state != FORGOTTEN:
                 self.change("left", self.lessons.all[number], self._why_not(number))
@@ -360,12 +327,3 @@ def note_of(entry: RawEntry) -> str:
 def other_key(entry: RawEntry, note: str) -> str:
     """The grouping key of an untagged line: its feature, else its text."""
     return f"{entry.tag} {(lessons.features_of([entry]) or [note])[0]}"
-
-
-def is_stale(text: str, project_names: frozenset[str]) -> bool:
-    """Whether a text names a path in a folder of this project that no longer exists."""
-    for path in PATH.findall(text):
-        folder = path.partition("/")[0] + "/"
-        if path not in project_names and any(name.startswith(folder) for name in project_names):
-            return True
-    return False

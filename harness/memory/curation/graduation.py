@@ -14,7 +14,7 @@ import re
 from harness.base.errors import VersionConflict
 from harness.base.record import Record
 from harness.memory import identity
-from harness.memory._similarity import SAME
+from harness.memory._similarity import is_same
 from harness.memory._words import keys, words
 from harness.memory.curation import compaction, private_names
 from harness.memory.curation.compaction import Compaction, Inputs, Occurrence
@@ -57,7 +57,7 @@ class _Others:
             one = self.rows[number]
             is_avoid = one.tag == "AVOID" and lesson.kind not in FAILURES
             other = words(compared("avoid" if is_avoid else lesson.kind, one.text))
-            if any(index.relation(note, other, index.cosine(note, other), decisions=False) == SAME for note in notes):
+            if any(index.is_close(note, other) and is_same(note, other) for note in notes):
                 found.append(one)
         return found
 

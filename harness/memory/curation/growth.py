@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from harness.base.record import Record
 from harness.memory import pages
-from harness.memory._similarity import SAME, Index
+from harness.memory._similarity import Index
 from harness.memory._words import CandidateFilter, words
 from harness.memory.pages import MemoryPage, PageItem
 
@@ -92,11 +92,8 @@ class ItemIndex:
     def find(self, shown: str) -> PageItem | None:
         """The item with the same meaning as `shown`, or None."""
         index, items = self.parts[shown.startswith(pages.AVOID_MARK)]
-        note = words(shown.removeprefix(pages.AVOID_MARK))
-        for cosine, number in index.near(note):
-            if index.relation(note, words(index.texts[number]), cosine, decisions=False) == SAME:
-                return items[index.owners[number]]
-        return None
+        owner = index.same(words(shown.removeprefix(pages.AVOID_MARK)))
+        return None if owner is None else items[owner]
 
 
 def _occurrences(index: ItemIndex, known: Iterable[Evidence]) -> dict[int, list[Evidence]]:

@@ -1,7 +1,7 @@
 """An agent's operations on a compaction: it sees the computed plan and answers with operations on entry numbers.
 
 Code checks each operation and applies the valid ones: sources exist, no fact is added, commands and identifiers are
-kept, and nothing is retired without a reason. Only this way are paraphrases without shared words found.
+kept, and nothing is retired without a reason. Only this way are paraphrases found, and corrections in free words.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from harness.memory import gates
-from harness.memory._similarity import UNRELATED
 from harness.memory._words import words
 from harness.memory.curation.compaction import Compaction
-from harness.memory.lessons import DECISION, RETIRED, Lesson, compared
+from harness.memory.lessons import DECISION, RETIRED, Lesson
+from harness.state import raw
 
 APART = "apart"  # a separate lesson, overriding the code; applied before the entries are compacted
 KINDS = ("same", "newer", "reword", "rank", "retire", "identity", APART)
@@ -22,8 +22,8 @@ KNOWN = 0.6  # minimum share of a new wording's words that are in its sources
 MAX_RANKED, MAX_RANK = 40, 3.0
 MIN_RETIRED, MAX_RETIRED_SHARE = 5, 0.2  # one compaction may retire this many lessons, or this share of all
 MAX_MERGED, MAX_REPLACED = 12, 5  # lessons per operation that merges, or replaces
-NEAR_MISS = 0.15  # cosine from which the agent is asked about two lessons
-MAX_SHOWN_ROWS = 60
+MAX_SHOWN_GROUPS = 60
+MAX_WHY_CHARS = 120  # characters of a reason in the archive
 
 
 class InvalidOperation(Exception):
@@ -85,11 +85,11 @@ class Operations:
         said = _new_words(sources, row) if row.get("text") else ""
         first, *others = sorted(sources, key=lambda one: one.id)
         for gone in others:
-            self.made.merge(gone, first, "an agent: the same lesson")
+            self.made.merge(gone, first, _why(row, "the same lesson"))
         if said:
             self._say(first, said)
 
-    def _newer(self, sources: list[Lesson], _row: dict[str, Any]) -> None:
+    def _newer(self, sources: list[Lesson], row: dict[str, Any]) -> None:
         if len(sources) < 2:
             raise InvalidOperation("'entries' must be the older and the newer entry")
         if len(sources) > MAX_REPLACED + 1:
@@ -97,7 +97,7 @@ class Operations:
         newest = max(sources, key=lambda one: one.last)
         for older in sources:
             if older is not newest:
-                self.made.supersede(older, newest, "an agent: the newer holds")
+                self.made.supersede(older, newest, _why(row, "the newer holds"))
 
     def _reword(self, sources: list[Lesson], row: dict[str, Any]) -> None:
         if len(sources) != 1:
@@ -116,8 +116,8 @@ class Operations:
             self.made.change("ranked", lesson, str(lesson.rank))
 
     def _retire(self, sources: list[Lesson], row: dict[str, Any]) -> None:
-        why = row.get("why")
-        if not isinstance(why, str) or not why.strip() or gates.gated(why):
+        why = _why(row, "")
+        if not why:
             raise InvalidOperation("'why' must give a reason in a few words")
         most = max(MIN_RETIRED, int(MAX_RETIRED_SHARE * len(self.lessons.all)))
         if self.retired + len(sources) > most:
@@ -125,7 +125,15 @@ class Operations:
         for lesson in sources:
             lesson.state = RETIRED
             self.retired += 1
-            self.made.change("retired", lesson, f"an agent: {why.strip()[:120]}")
+            self.made.change("retired", lesson, why)
+
+
+def _why(row: dict[str, Any], default: str) -> str:
+    """The agent's reason, for the archive; else the default, "" for none."""
+    said = row.get("why")
+    given = raw.one_line(said).strip()[:MAX_WHY_CHARS] if isinstance(said, str) and not gates.gated(said) else ""
+    why = given or default
+    return f"an agent: {why}" if why else ""
 
 
 def _new_words(sources: list[Lesson], row: dict[str, Any]) -> str:
@@ -154,7 +162,7 @@ def alone(rows: list[Any]) -> frozenset[int]:
 
 
 def offer(made: Compaction) -> str:
-    """The computed plan, for the prompt: results of the entries, candidates for an identity, and undecided pairs, by
+    """The computed plan, for the prompt: results of the entries, candidates for an identity, and look-alikes, by
     number."""
     new = {number for what, number, _ in made.dispositions.values() if what in ("kept", "merged")}
     lines = []
@@ -165,8 +173,9 @@ def offer(made: Compaction) -> str:
         mine = sorted({seq for seq, (_, of, _) in made.dispositions.items() if of == number} | {number})
         state = "" if lesson.holds else f" (superseded by {lesson.by})"
         lines.append(f"{', '.join(map(str, mine))}: {lesson.kind}: {lesson.text}{state}")
-    pairs = _near_misses(made, new)
-    asked = [f"{one.id} ? {other.id}: {one.text}  <>  {other.text}" for one, other in pairs]
+    asked = [
+        " | ".join(f"{one.id}: {one.text}" for one in group) for group in _neighbours(made, new)[:MAX_SHOWN_GROUPS]
+    ]
     replaced = [
         f"{change.lesson}, by {change.by}: {change.text}" for _, change in made.changes if change.change == "superseded"
     ]
@@ -177,27 +186,16 @@ def offer(made: Compaction) -> str:
             "Candidates for an identity",
             [f"{one.lesson}: to {one.role}, {one.why}: {one.text}" for one in made.candidates],
         ),
-        ("The same, newer, or neither? (code could not tell)", asked),
+        ("Look-alikes, the newest of a group first: same, newer, or both true? (code keeps them all)", asked),
     ]
     return "\n\n".join(f"{head}:\n" + "\n".join(rows) for head, rows in parts if rows)
 
 
-def _near_misses(made: Compaction, new: set[int]) -> list[tuple[Lesson, Lesson]]:
-    """Pairs of a lesson of this compaction and another that are close, but neither equivalent nor superseded; closest
-    first."""
-    found: dict[tuple[int, int], float] = {}
+def _neighbours(made: Compaction, new: set[int]) -> list[list[Lesson]]:
+    """The groups of lessons that look alike and have one of this compaction."""
+    found = dict[int, Lesson]()
     for number in sorted(new & made.lessons.all.keys()):
         lesson = made.lessons.all[number]
-        if lesson.kind == "other" or not lesson.holds:
-            continue
-        index = made.lessons.index_of(lesson.kind)
-        note = words(compared(lesson.kind, lesson.text))
-        for cosine, at in index.near(note):
-            other = made.lessons.all.get(index.owners[at])
-            if other is None or other is lesson or not other.holds or cosine < NEAR_MISS:
-                continue
-            pair = (min(number, other.id), max(number, other.id))
-            if index.relation(note, words(index.texts[at]), cosine, decisions=lesson.kind == DECISION) == UNRELATED:
-                found[pair] = max(found.get(pair, 0.0), cosine)
-    best = sorted(found, key=lambda pair: (-found[pair], pair))[:MAX_SHOWN_ROWS]
-    return [(made.lessons.all[one], made.lessons.all[other]) for one, other in best]
+        near = (made.lessons.all.get(one) for one in made.lessons.near(lesson.kind, lesson.text))
+        found |= {one.id: one for one in (lesson, *near) if one and one.holds and one.kind != "other"}
+    return [group for group in made.lessons.neighbours(found.values()) if len(group) > 1]
