@@ -19,38 +19,35 @@ SENTENCE_ENDS = ".:;!?\u2013\u2014-"
 
 
 @functools.lru_cache(4096)
-def facts(text: str) -> tuple[frozenset[str], tuple[str, ...], frozenset[str]]:
-    """(the words of a note in small letters; those that are facts, in order; those that may be: uncommon words with a capital at
-    the beginning of a sentence)."""
+def facts(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """(the words of a note in small letters; those that are facts; those that may be: uncommon words with a capital at the
+    beginning of a sentence)."""
     text, begins = unicodedata.normalize("NFKC", text).replace("\u2019", "'"), True
     quoted = {token for part in QUOTED.findall(text) for _, token in _tokens(part)}
-    found, possible, tokens = dict[str, None](), set[str](), set[str]()
+    found, possible, tokens = set[str](), set[str](), set[str]()
     for chunk in WIDE_RUN.sub(r" \g<0> ", text).split():
         for bare, token in _tokens(chunk):
             letters = bare[1:] if begins else bare
             tokens.add(token)
             is_name = letters != letters.lower() or token in quoted or "=" in chunk
             if is_name or IDENTIFIER.search(bare) or re.search(r"\d|\w-\w", token):
-                found[token] = None
+                found.add(token)
             elif bare[:1].isupper() and token not in STOP_WORDS and special(token) == ALL:
                 possible.add(token)
             begins = begins and token == "avoid"
         begins = begins or chunk[-1] in SENTENCE_ENDS
     if any(one in NEGATIONS or one.endswith(NEGATION) for one in tokens) or WIDE_NEGATION.search(text):
         tokens.add(NEGATION)
-        found[NEGATION] = None
-    return frozenset(tokens), tuple(found), frozenset(possible)
+        found.add(NEGATION)
+    return frozenset(tokens), frozenset(found), frozenset(possible)
 
 
 def same_facts(one: str, other: str) -> bool:
-    """Whether each of two notes has the facts of the other, those that both have in the same order."""
+    """Whether each of two notes has the facts of the other."""
     (mine, my_facts, my_possible), (yours, your_facts, your_possible) = facts(one), facts(other)
     if my_possible - yours and your_possible - mine:  # Anna in the place of Ben
         return False
-    if not mine.issuperset(your_facts) or not yours.issuperset(my_facts):
-        return False
-    both = frozenset(my_facts).intersection(your_facts) - {NEGATION}
-    return [fact for fact in my_facts if fact in both] == [fact for fact in your_facts if fact in both]
+    return mine.issuperset(your_facts) and yours.issuperset(my_facts)
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:

@@ -165,12 +165,13 @@ def is_same(one: NoteWords, other: NoteWords) -> bool:
     if one.text == other.text:
         return True
     is_part = one.terms <= other.terms or other.terms <= one.terms
-    return is_part and not _swaps(one.order, other.order) and same_facts(one.text, other.text)
+    return is_part and not _swaps(one, other) and same_facts(one.text, other.text)
 
 
-def _swaps(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Whether the only difference of two notes is that two of their terms change places."""
-    return len(one) == len(other) and sum(mine != yours for mine, yours in zip(one, other, strict=True)) == 2
+def _swaps(one: NoteWords, other: NoteWords) -> bool:
+    """Whether two of the terms that both notes have change places: A before B, B before A."""
+    mine, yours = ([term for term in note.order if term in one.terms & other.terms] for note in (one, other))
+    return sum(term != at for term, at in zip(mine, yours, strict=True)) == 2
 
 
 def _power(count: int) -> int:
