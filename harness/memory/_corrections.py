@@ -11,7 +11,7 @@ import re
 from harness.memory._facts import NEGATION, facts
 from harness.memory._words import words
 
-MOST = 0.75  # minimum share of an older note's terms that a correction repeats
+MOST = 0.7  # minimum share of an older note's terms that a correction repeats
 SENTENCES = re.compile(r"[.;!?](?:\s|$)")
 # A decision's name: "`engine`: …", "engine = …", or a name of several parts, "db-engine: …".
 NAME = re.compile(r"`([^`]+)`\s*[:=]|([^\W\d][\w.-]*)\s+=\s|([^\W\d]{2,}(?:[-_./][^\W\d]{2,})+):")

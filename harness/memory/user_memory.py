@@ -1,7 +1,7 @@
 """The memory of a user: lines that later conversations shall know, curated as the lessons of a mission are.
 
-Lines `- [2026-01-31] text` of the memory are merged, replaced and bounded; what leaves it goes to the archive beside it,
-with the reason. Any other line is a person's, and stays.
+Lines `- [2026-01-31] text` of the memory are merged, replaced and bounded; a new line stands before the one that it looks like.
+What leaves goes to the archive beside it, with the reason, and the heading counts it. Any other line is a person's, and stays.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from harness.base import clock, redaction
 from harness.base.errors import VersionConflict
 from harness.memory import gates
-from harness.memory._words import plain
-from harness.memory.lessons import Lessons
+from harness.memory.lessons import RETIRED, Lessons, best_wording
+from harness.memory.pages import OLDER_LINES, POINTER
 from harness.stores.store import ABSENT, StoreKey
 
 HEAD, ARCHIVE_HEAD = "# Memory\n\n", "# Lines that left the memory\n\n"
 MOST_LINES = 200  # of the memory; the oldest move to the archive
-KIND = "lesson"  # how lines are compared: a different value replaces a line, a different subject does not
+KIND = "lesson"  # how lines are compared
 DATED = re.compile(r"- \[(\d{4}-\d\d-\d\d)\] (.*)")
 
 
@@ -40,12 +40,14 @@ def remember(memory: StoreKey, facts: Sequence[str]) -> list[str]:
     refused = [gates.gated(fact) for fact in facts]
     today = clock.day(clock.now())
     rows = [f"- [{today}] {redaction.mask(fact)}" for fact, why in zip(facts, refused, strict=True) if not why]
+    added: list[str] = []
     while rows:
         lines, version = _read(memory, HEAD)
         kept, gone = curated(lines, rows, today)
-        _archive(archive_of(memory), gone)  # first: after a crash a line is in both, never in neither
+        wrong = [one for one in added if any(one.startswith(f"{line} (") for line in kept)]
+        added, older = _archive(archive_of(memory), gone, wrong)  # first: after a crash a line is in both
         try:
-            memory.store.put(memory.key, _bytes(kept), version)
+            memory.store.put(memory.key, _bytes(_headed(kept, older)), version)
         except VersionConflict:
             continue
         break
@@ -53,8 +55,8 @@ def remember(memory: StoreKey, facts: Sequence[str]) -> list[str]:
 
 
 def curated(lines: Sequence[str], rows: Sequence[str], today: str) -> tuple[list[str], list[str]]:
-    """(the lines with the new rows, the lines that leave with the reason). A row takes the place of lines that it repeats or
-    contradicts, and is left out if a person's line says it."""
+    """(the lines with the new rows, the lines that leave with the reason). A row takes the place of a line that it repeats, in
+    the fuller wording, and of those that it says no longer hold; it is left out if a person's line says it."""
     known, there, gone = Lessons(), dict(enumerate(lines)), list[str]()
     for number, line in there.items():
         if text := _text(line):
@@ -62,15 +64,20 @@ def curated(lines: Sequence[str], rows: Sequence[str], today: str) -> tuple[list
     for number, row in enumerate(rows, start=len(there)):
         text = _text(row)
         same, older = known.relations(KIND, text)
-        found = [one for one in ([] if same is None else [same]) + older if one in there]
-        if same in found and not DATED.match(there[same]):
+        if same in there and not DATED.match(there[same]):
             continue
+        if same in there:
+            text = best_wording([_text(there.pop(same)), text])
+            known.all[same].state = RETIRED
         newer = known.add(number, KIND, text)
-        for one in (one for one in found if DATED.match(there[one])):
+        for one in (one for one in older if one in there and DATED.match(there[one])):
             known.supersede(known.all[one], newer)
-            line = there.pop(one)
-            gone += [] if plain(_text(line)) == plain(text) else [f"{line} (replaced {today} by: {text})"]
-        there[number] = row
+            gone.append(f"{there.pop(one)} (replaced {today} by: {text})")
+        near = {one for one in known.near(KIND, text) if one in there and DATED.match(there[one])}
+        order = [*there]
+        order.insert(next((place for place, one in enumerate(order) if one in near), len(order)), number)
+        there[number] = f"{row.partition('] ')[0]}] {text}"
+        there = {one: there[one] for one in order}
     return _bounded(there, gone, today)
 
 
@@ -99,12 +106,24 @@ def _bytes(lines: Sequence[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
 
 
-def _archive(at: StoreKey, gone: Sequence[str]) -> None:
-    """Add lines behind those that are there."""
-    while gone:
+def _headed(lines: Sequence[str], older: int) -> list[str]:
+    """The lines, of which the first heading says how many are in the archive."""
+    if not older or not lines or not lines[0].startswith("# "):
+        return [*lines]
+    return [POINTER.sub("", lines[0]) + OLDER_LINES.format(older), *lines[1:]]
+
+
+def _archive(at: StoreKey, gone: Sequence[str], wrong: Sequence[str]) -> tuple[list[str], int]:
+    """Add lines behind those that are there, and take the wrong ones back, which an attempt before this one added and which did not
+    leave; returns (the lines that are new, how many there are)."""
+    while True:
         lines, version = _read(at, ARCHIVE_HEAD)
+        kept = [line for line in lines if line not in wrong]
+        added = [line for line in dict.fromkeys(gone) if line not in kept]
+        after = [*kept, *added]
         try:
-            at.store.put(at.key, _bytes([*dict.fromkeys([*lines, *gone])]), version)
+            if after != lines:
+                at.store.put(at.key, _bytes(after), version)
         except VersionConflict:
             continue
-        break
+        return added, sum(bool(DATED.match(line)) for line in after)
