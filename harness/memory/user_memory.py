@@ -114,8 +114,8 @@ def _headed(lines: Sequence[str], older: int) -> list[str]:
 
 
 def _archive(at: StoreKey, gone: Sequence[str], wrong: Sequence[str]) -> tuple[list[str], int]:
-    """Add lines behind those that are there, and take back the `wrong` ones of an attempt before, which did not leave; returns (the
-    lines that are new, how many there are)."""
+    """Add lines behind those that are there, and take back the `wrong` ones of an earlier attempt, which did not leave; returns
+    (the lines that are new, how many there are)."""
     while True:
         lines, version = _read(at, ARCHIVE_HEAD)
         kept = [line for line in lines if line not in wrong]
