@@ -7,7 +7,7 @@ from typing import Any
 from harness.base.errors import UsageFault
 from harness.commands.provenance import MemoryLine, plain, select
 from harness.memory import identity, pages
-from harness.memory.curation import growth
+from harness.memory.curation import graduation, growth
 from harness.memory.curation.growth import Evidence
 from harness.memory.pages import PageItem
 from harness.run.prompt import IDENTITY
@@ -61,7 +61,8 @@ def why(asked: str, role: str) -> dict[str, Any]:
     folder = identity_folder()
     items = identity.parse(identity.text(folder, row["role"])).items("")
     found = _evidence(items, row["text"], identity.evidence(folder))
-    return {**row, "rule": _rule(row, found), "evidence": found}
+    alone = f", {graduation.BY_COUNT}" if row["text"].endswith(growth.COUNTED) else ""
+    return {**row, "rule": _rule(row, found) + alone, "evidence": found}
 
 
 def _evidence(items: list[PageItem], text: str, known: list[Evidence]) -> list[Evidence]:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # a type for checkers; at run time the kind of a field
     Confine = str
     Sweep = str
     Guards = str
+    Identity = str
     Network = bool | str
     Inside = list[str]
     Variables = list[str]
@@ -49,7 +50,7 @@ else:
     Most, MostNumber = schema.WHOLE.part(*LIMIT, bound=True), schema.NUMBER.part(*LIMIT, bound=True)
     Price = schema.NUMBER.part("a price, 0 or above", lambda value: 0 <= value < float("inf"), bound=True)
     Trust, Workplace, Confine = schema.one_of(TRUSTS), schema.one_of(WORKPLACES), schema.one_of(CONFINES)
-    Sweep, Guards = schema.one_of(SWEEPS), schema.one_of(("ask", "accept"))
+    Sweep, Guards, Identity = (schema.one_of(values) for values in (SWEEPS, ("ask", "accept"), ("marked", "counted")))
     Network = schema.Kind('true, false or "loopback"', lambda value: type(value) is bool or value == "loopback")
     Inside = schema.listed(
         schema.TEXT.part("a path in the project", lambda path: _is_inside(path)),
@@ -87,6 +88,7 @@ class TopTable(Record):
     check_seconds: Most = 600
     sweep_seconds: Most = 300
     curate_after: Most = 20
+    identity: Identity = "marked"
     otel: Address = ""
 
 

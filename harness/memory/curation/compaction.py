@@ -34,8 +34,9 @@ FLOORS = {pages.DECISIONS: 60, pages.LESSONS: 70, pages.CONTEXT: 25, pages.HISTO
 class Inputs(Record):
     """All inputs of a plan. `waiting`: the entries from number `curated.folded` on, up to byte `end` of raw.md (`crc`:
     the checksum before it); unless it is the last batch, more wait. `known`: the mission's lessons. `identities`: text
-    by role. `project_names`: paths and ids of this project; `symbols` filters names that its code defines. `forgotten`:
-    (role, text) that a person removed from the identities. `places`: the shown paths of MEMORY.md and summary.md."""
+    by role. `project_names`: paths and ids of this project; `symbols` filters names that its code defines. `counted`:
+    whether counts alone move a lesson to an identity. `forgotten`: (role, text) that a person removed from the
+    identities. `places`: the shown paths of MEMORY.md and summary.md."""
 
     mission: str
     run: str
@@ -52,6 +53,7 @@ class Inputs(Record):
     identities: dict[str, str] = {}
     project_names: frozenset[str] = frozenset()
     symbols: Callable[[list[str]], set[str]]
+    counted: bool = False
     forgotten: list[tuple[str, str]] = []
     places: tuple[str, str] = ("memory/MEMORY.md", "memory/summary.md")
 

@@ -3,7 +3,8 @@
 Three rules make a candidate: a trick noted by workers of two features; a failure in two missions; a convention noted
 again, by another run, after it was in memory. Evidence of other missions counts, also that of a single author, and
 outlives the archive. Lessons that name this project never graduate, and the rules alone do not suffice: advice is an
-order to its reader, so the curator's agent must mark a candidate, or a person note it.
+order to its reader, so the curator's agent must mark a candidate, or a person note it. With `identity = "counted"` in
+config.toml the rules suffice, and the line says so.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from harness.base.record import Record
 from harness.memory import identity
 from harness.memory._similarity import is_same
 from harness.memory._words import keys, words
-from harness.memory.curation import compaction, private_names
+from harness.memory.curation import compaction, growth, private_names
 from harness.memory.curation.compaction import Compaction, Inputs, Occurrence
 from harness.memory.curation.growth import Evidence, Graduation
 from harness.memory.lessons import ADVICE, Lesson, Lessons, best_wording, compared
@@ -25,6 +26,7 @@ WORKER = "worker"
 FAILURES = ("fail", "avoid")
 MAX_EVIDENCE_OF_LESSON = 3  # occurrences of a lesson recorded as evidence per mission
 MAX_COMPARED = 40  # pieces of evidence compared with one lesson
+BY_COUNT = "by counting alone"
 SHARED = 2  # words that evidence and lesson must share to be compared
 NO_ROOM = f"no room in the {identity.LINES} lines of {{}}.md"
 CONVENTION = re.compile(
@@ -105,6 +107,8 @@ def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
             found.append(graduation)
         elif of_person:
             found.append(graduation.replace(text=best_wording(of_person)))
+        elif before.counted:
+            found.append(graduation.replace(text=graduation.text + growth.COUNTED, why=f"{graduation.why}, {BY_COUNT}"))
         else:
             made.candidates.append(graduation)
     return evidence, _with_room(made, evidence, found)

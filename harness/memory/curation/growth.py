@@ -12,6 +12,7 @@ from harness.memory._words import CandidateFilter, words
 from harness.memory.pages import MemoryPage, PageItem
 
 FAILURES = ("FAIL", "AVOID")
+COUNTED = " [counted]"  # ends a line that no agent marked and no person noted
 
 
 class Evidence(Record):
@@ -56,6 +57,8 @@ def grow(
             item = PageItem(date=today, text=shown, count=0, where=one.missions[-pages.MAX_NAMED :])
             new.append(item)
             index.add(item)
+        if item.text == shown + COUNTED:
+            item.text = shown  # now marked, or noted by a person
         item.count = max(item.count, one.count if item.count == 0 else 0)
         touched.append(item)
     occurrences = _occurrences(ItemIndex(touched), known)

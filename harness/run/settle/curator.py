@@ -60,7 +60,7 @@ class CurationPlan(GraduationPlan):
 
 class CurationSite(Record):
     """The site of a curation: the mission, the identity folder, the run, its day, and the project's names. `symbols`
-    filters names that the project's code defines."""
+    filters names that the project's code defines; `counted`: whether counts alone move a lesson to an identity."""
 
     layout: Layout
     folder: str
@@ -69,6 +69,7 @@ class CurationSite(Record):
     today: str
     project_names: frozenset[str] = frozenset()
     symbols: Callable[[list[str]], set[str]] = graduation.no_symbols
+    counted: bool = False
     bound: BatchLimit = BOUND
 
 
@@ -149,6 +150,7 @@ def gather(place: CurationSite) -> Inputs:
         identities=identities,
         project_names=place.project_names,
         symbols=place.symbols,
+        counted=place.counted,
         forgotten=forgotten,
         places=(layout.shown(names.MEMORY), layout.shown(names.SUMMARY)),
     )
@@ -248,10 +250,12 @@ def compact(
     *,
     bound: BatchLimit = BOUND,
     symbols: Callable[[list[str]], set[str]] = graduation.no_symbols,
+    counted: bool = False,
     rows: list[Any] | None = None,
 ) -> CurationPlan:
     """Gather, plan and apply one batch; returns the plan. `folder` has the identities, `project_names` the paths and
-    ids of the project; `symbols` filters names that its code defines; `rows`: an agent's operations."""
+    ids of the project; `symbols` filters names that its code defines; `counted`: as CurationSite has it; `rows`: an agent's
+    operations."""
     own = frozenset(project_names)
     place = CurationSite(
         layout=layout,
@@ -261,6 +265,7 @@ def compact(
         today=today,
         project_names=own,
         symbols=symbols,
+        counted=counted,
         bound=bound,
     )
     for _ in range(PLANS):
@@ -285,13 +290,16 @@ def compact_all(
     *,
     bound: BatchLimit = BOUND,
     symbols: Callable[[list[str]], set[str]] = graduation.no_symbols,
+    counted: bool = False,
     rows: list[Any] | None = None,
 ) -> tuple[int, int, str]:
     """Compact all waiting entries, batch by batch; returns (number of entries, number of graduated notes, a message
     about the agent's operations or an unwritable identity folder)."""
     folded, graduated, is_last, message = 0, 0, False, ""
     while not is_last:
-        made = compact(layout, folder, mission, run, today, project_names, bound=bound, symbols=symbols, rows=rows)
+        made = compact(
+            layout, folder, mission, run, today, project_names, bound=bound, symbols=symbols, counted=counted, rows=rows
+        )
         folded, graduated = folded + len(made.archived), graduated + len(made.graduations)
         is_last, message = made.before.is_last, _message(made, rows)
         del made  # free memory for the next batch
@@ -323,7 +331,13 @@ def _place(run: OpenRun, own: frozenset[str]) -> CurationSite:
     place = CurationSite(
         layout=run.layout, folder=folder, mission=run.mission.id, run=run.id, today=today, project_names=own
     )
-    return place.replace(symbols=lambda found: repository.defined_names(run.checkout, found))
+    counted = _is_counted(run)
+    return place.replace(symbols=lambda found: repository.defined_names(run.checkout, found), counted=counted)
+
+
+def _is_counted(run: OpenRun) -> bool:
+    """Whether a person lets counts alone move lessons to the identities of this machine."""
+    return run.settings.identity == "counted"
 
 
 def prepare(run: OpenRun) -> bool:
@@ -372,6 +386,7 @@ def settle(run: OpenRun) -> None:
         clock.day(clock.now()),
         _own_names(run),
         symbols=lambda found: repository.defined_names(run.checkout, found),
+        counted=_is_counted(run),
         rows=(outcome.reply or {}).get("operations"),
     )
     there = identity.items(identity_folder())
