@@ -25,6 +25,7 @@ lanes = 4
 check_seconds = 1
 sweep_seconds = 2
 curate_after = 3
+identity = "counted"
 otel = "http://localhost:4318"
 
 [limits]
@@ -137,7 +138,7 @@ def test_every_key_is_read() -> None:
     read = told.asdict()
     carried = [".env", "secrets/local.toml"]
     top = [["codex", "claude"], "alice", "full", True, "project", "required", "loopback", carried, 4, 1, 2, 3]
-    top += ["http://localhost:4318"]
+    top += ["counted", "http://localhost:4318"]
     assert [read[key] for key in config.TopTable.fields] == top
     assert told.passed == ["NPM_TOKEN"]
     assert (told.shown, told.home) == ([".config/tool", ".npmrc"], ["/", ".config/tool", ".npmrc"])
