@@ -35,6 +35,7 @@ from memory_corpus import FRESH, HALVES, OF_CLASS, Corpus, baselines, load, spee
 from memory_corpus.judge import Judge, counter, lay_out, texts_of
 from memory_corpus.streams import Note
 
+from harness.memory._words import words as words_of
 from harness.run.settle import curator
 from harness.state import names
 from harness.state.layout import Layout
@@ -71,14 +72,14 @@ class House:
     def curate(self, notes: list[Note], fold: int, *, agent: bool = False) -> float:
         """Append the notes and compact them, `fold` at a time; returns the seconds that compacting took. `agent`: with the
         operations of one that knows what each note means."""
-        seconds, first_of = 0.0, dict[tuple[str, int], int]()
+        seconds, first_of, shown = 0.0, dict[tuple[str, int], int](), dict[tuple[str, int], str]()
         for first in range(0, len(notes), fold or len(notes)):
             some = notes[first : first + (fold or len(notes))]
             with open(self.layout.path(names.RAW), "ab") as file:
                 file.write(b"".join(note.line() for note in some))
             begun = time.perf_counter()
             run, today = f"{first}-curator", some[-1].at[:10]
-            rows = perfect(notes, range(first, first + len(some)), first_of) if agent else None
+            rows = perfect(notes, range(first, first + len(some)), first_of, shown) if agent else None
             curator.compact_all(self.layout, str(self.identity), self.name, run, today, self.names, rows=rows)
             seconds += time.perf_counter() - begun
         return seconds
@@ -97,8 +98,11 @@ class House:
         return "\n".join([*pages, self.identities(), texts_of(self.identities("evidence.jsonl"))])
 
 
-def perfect(notes: list[Note], fold: range, first_of: dict[tuple[str, int], int]) -> list[dict[str, object]]:
-    """The operations of an agent that knows what each note means: an entry at a time, so that none spoils another."""
+def perfect(
+    notes: list[Note], fold: range, first_of: dict[tuple[str, int], int], shown: dict[tuple[str, int], str]
+) -> list[dict[str, object]]:
+    """The operations of an agent that knows what each note means: an entry at a time, so that none spoils another. `shown`: the
+    wordings that it gave, with the numbers of all notes."""
     rows: list[dict[str, object]] = []
     for number in fold:
         note = notes[number]
@@ -108,11 +112,18 @@ def perfect(notes: list[Note], fold: range, first_of: dict[tuple[str, int], int]
         if note.kind not in ("lesson", "subject"):
             continue
         rows += [{"do": "identity", "entries": [number]}, {"do": "apart", "entries": [number]}]
-        if first_of.setdefault(key, number) != number:
-            rows.append({"do": "same", "entries": [first_of[key], number]})
+        if (first := first_of.setdefault(key, number)) != number:
+            text = shown[key] = with_numbers(shown.get(key, notes[first].text), note.text)
+            rows.append({"do": "same", "entries": [first, number], "text": text})
         older = [first_of[note.item, version] for version in range(1, note.version) if (note.item, version) in first_of]
         rows += [{"do": "newer", "entries": [one, first_of[key]]} for one in older]
     return rows
+
+
+def with_numbers(text: str, other: str) -> str:
+    """A wording, and behind it the numbers of another one that it lacks."""
+    missing = [word.strip(",.;:()`") for word in other.split() if words_of(word).numbers - words_of(text).terms]
+    return f"{text} ({', '.join(missing)})" if missing else text
 
 
 # ---- one case

@@ -11,7 +11,7 @@ from typing import Any
 from harness.memory import gates
 from harness.memory._words import words
 from harness.memory.curation.compaction import Compaction
-from harness.memory.lessons import DECISION, RETIRED, Lesson
+from harness.memory.lessons import DECISION, RETIRED, Lesson, best_wording
 from harness.state import raw
 
 APART = "apart"  # a separate lesson, overriding the code; applied before the entries are compacted
@@ -83,6 +83,12 @@ class Operations:
         if len(sources) > MAX_MERGED:
             raise InvalidOperation(f"one operation takes at most {MAX_MERGED} lessons together")
         said = _new_words(sources, row) if row.get("text") else ""
+        shown = said or best_wording([lesson.text for lesson in sources])
+        missing = {number for lesson in sources for number in words(lesson.text).numbers} - words(shown).terms
+        if missing:
+            raise InvalidOperation(
+                f"one line would lose {', '.join(sorted(missing)[:5])}: give 'text' with all of them"
+            )
         first, *others = sorted(sources, key=lambda one: one.id)
         for gone in others:
             self.made.merge(gone, first, _why(row, "the same lesson"))
