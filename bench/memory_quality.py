@@ -1,13 +1,14 @@
 """How good the memory is: what the curator makes of labelled notes, against simple ways to do it and against perfect grouping.
 
     python bench/memory_quality.py [--half tuned|held|both|ninth|tenth] [--sizes 50,300,1000,3000] [--seeds 1,2,3]
-        [--words near,first3,all] [--folds 20,0] [--jobs 2] [--parts streams,probes,identity] [--reworded] [--quick] [--details]
-        [--write docs/memory.md]
+        [--words near,first3,all] [--folds 20,0] [--jobs 2] [--parts streams,probes,identity,families] [--reworded] [--quick]
+        [--details] [--write docs/memory.md]
 
 `bench/memory_corpus/` has the notes. A stream of them goes into raw.md of a throw-away mission, the curator folds it (`--folds`:
 so many entries at a time, 0 is all at once), and its pages are judged by their texts. Lessons are drawn in their two near
 wordings, the first three, or all five. Recall of the summary is the share of the lessons that matter: those that the oracle
 (perfect grouping, most runs first, 40 lines, 800 tokens) has on it and at least two runs noted. Figures are means over the seeds.
+The families are parallel facts, half of them with a correction: what the memory loses, misses and strengthens.
 `--quick` is sizes 50 and 300 with one seed. `--details` names what is wrong. A line holds a lesson if it has one of its wordings;
 with `--reworded`, for pages that an agent worded, also if it has its words. `--speed` measures time and room instead, and
 `--threshold` shows where that of the TF-IDF baseline comes from.
@@ -31,7 +32,8 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(HOME), str(HOME / "bench")]
 
-from memory_corpus import FRESH, HALVES, OF_CLASS, Corpus, baselines, load, speed, streams
+from memory_corpus import FRESH, HALVES, OF_CLASS, Corpus, baselines, families, load, speed, streams
+from memory_corpus.families import Family, Verdict
 from memory_corpus.judge import Judge, counter, lay_out, texts_of
 from memory_corpus.streams import Note
 
@@ -40,9 +42,10 @@ from harness.run.settle import curator
 from harness.state import names
 from harness.state.layout import Layout
 
-PARTS = ("streams", "probes", "identity")
+PARTS = ("streams", "probes", "identity", "families")
 SIZES, SEEDS, FOLDS = (50, 300, 1000, 3000), (1, 2, 3), (20, 0)
 MISSIONS, MISSION_SIZE, IDENTITY_LINES = 3, 150, 58
+TOGETHER = 25  # families in one mission: less than the lines of a page
 MARK = "<!-- bench/memory_quality.py -->"
 Figures = dict[str, float]
 
@@ -304,7 +307,7 @@ def report(args: argparse.Namespace) -> Iterator[str]:
     """The tables, each as soon as it is measured."""
     halves = list(HALVES) if args.half == "both" else [args.half]
     with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
-        for part, made in zip(PARTS, (of_streams, of_probes, of_identity), strict=True):
+        for part, made in zip(PARTS, (of_streams, of_probes, of_identity, of_families), strict=True):
             if part in args.parts:
                 yield made(args, halves, pool)
 
@@ -339,6 +342,33 @@ def of_identity(args: argparse.Namespace, halves: list[str], pool: Pool) -> str:
         found = mean(results[number : number + len(args.seeds)])
         rows.append([asked[number][0], asked[number][2], *(f"{value:.2f}" for value in found.values())])
     return table(("identity", "words", *results[0]), rows)
+
+
+def of_families(args: argparse.Namespace, _halves: list[str], pool: Pool) -> str:
+    """Parallel facts and corrections: lost, missing and strengthened, by the families of a mission."""
+    every = families.load()
+    some = [every[first : first + TOGETHER] for first in range(0, len(every) - TOGETHER + 1, TOGETHER)]
+    kinds = {"each family alone": [[one] for one in every], f"{TOGETHER} families": some, f"all {len(every)}": [every]}
+    rows, ways = [], ""
+    for name, missions in kinds.items():
+        found = pool.starmap(remembered, [(mission, seed) for mission in missions for seed in args.seeds])
+        for key in found[0]:
+            sums = map(sum, zip(*(one[key].counts() for one in found), strict=True))
+            rows.append([name, key, *(f"{one / len(args.seeds):.1f}".removesuffix(".0") for one in sums)])
+        ways = ways or families.ways(one["memory"] for one in found[:: len(args.seeds)])
+    return table(("families", "", "facts lost", "corrections missing", "strengthened"), rows) + f"\nReplaced: {ways}\n"
+
+
+def remembered(mission: list[Family], seed: int) -> dict[str, Verdict]:
+    """What the memory and its alternatives make of some families. Raises AssertionError for a fact that is not in the archive."""
+    said = families.notes(mission, seed)
+    with tempfile.TemporaryDirectory(prefix="memory-quality-") as folder:
+        house = House(Path(folder), "mission", [])
+        house.curate(said, 20)
+        memory, kept = (house.text(house.layout.path(name)) for name in (names.MEMORY, names.ARCHIVE))
+    found = {"memory": families.judged(mission, memory.split("\n"))}
+    assert not [fact for fact in found["memory"].lost if fact not in texts_of(kept)]
+    return found | {name: families.judged(mission, lines) for name, lines in families.simple(said).items()}
 
 
 def thresholds(sizes: list[int], seeds: list[int]) -> str:

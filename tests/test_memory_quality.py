@@ -139,3 +139,40 @@ def test_the_script_runs() -> None:
     found = dict(zip(head, row, strict=True))
     assert (found["entries"], found["words"], found["oracle"]) == ("50", "near", "1.00")
     assert all(0 <= float(found[name]) <= 1 for name in ("summary", "TF-IDF", "last", "last tagged", "frequent"))
+
+
+FAMILIES = sys.modules["memory_corpus.families"]
+
+
+def test_the_families_are_parallel_facts_of_which_half_have_a_correction_in_twelve_ways() -> None:
+    """What a correction holds is in it, and what it makes untrue in the fact that it corrects."""
+    every = FAMILIES.load()
+    corrected = [one for one in every if one.correction]
+    assert (len(every), len(corrected), {one.way for one in corrected}) == (60, 30, {*range(1, 13)})
+    assert all(2 <= len(one.facts) <= 6 for one in every)
+    for one in corrected:
+        assert all(part in one.correction for part in one.holds)
+        assert any(gone in one.facts[one.corrects] for gone in one.gone)
+
+
+def test_a_page_of_families_is_judged_by_what_it_loses_misses_and_strengthens() -> None:
+    """A fact that is only in the History is lost; an old line that is counted twice is strengthened."""
+    one = next(one for one in FAMILIES.load() if one.name == "helper-ports")
+    dressed = [f"- [2026-01-01] {fact} (F-001 · 1x)" for fact in [*one.facts, one.correction]]
+    assert FAMILIES.judged([one], dressed).counts() == (0, 0, 0)
+    assert FAMILIES.judged([one], dressed[:-1]).counts() == (0, 1, 0)
+    dressed[0] = dressed[0].replace("1x", "2x")
+    dressed[1] = dressed[1].replace(" (", " (superseded by entry 9) (")
+    found = FAMILIES.judged([one], dressed)
+    assert (found.counts(), found.replaced[8], found.corrections[8]) == ((1, 0, 1), 0, 1)
+    assert FAMILIES.judged([one], dressed[1:]).replaced[8] == 1
+
+
+def test_no_fact_of_a_family_is_lost_no_correction_missing_and_no_old_line_strengthened() -> None:
+    """Each family alone, 25 in one mission; beyond the bounds a lost fact is in the archive, or `remembered` raises."""
+    every = FAMILIES.load()
+    for mission in ([one] for one in every):
+        assert BENCH["remembered"](mission, 1)["memory"].counts() == (0, 0, 0), mission
+    for mission in (every[:25], every[25:50]):
+        assert BENCH["remembered"](mission, 2)["memory"].counts() == (0, 0, 0)
+    assert BENCH["remembered"](every, 3)["memory"].counts()[1:] == (0, 0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import tomllib
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +17,6 @@ from memory_corpus.baselines import THRESHOLD, grouped
 from memory_corpus.streams import Note
 
 FILE = Path(__file__).with_name("families.toml")
-FORMS = (1, 2, 3, 4)  # the ways to correct that replace the old line
 SUPERSEDED = "(superseded by entry "
 
 
@@ -83,22 +83,27 @@ def judged(families: list[Family], lines: list[str]) -> Verdict:
         found.lost += [fact for fact in known if not any(fact in line for line in current)]
         if not family.correction:
             continue
-        old = [line for line in current if any(all(part in line for part in [gone]) for gone in family.gone)]
-        old = [line for line in old if family.correction not in line]
+        old = [line for line in current if family.correction not in line and any(one in line for one in family.gone)]
         if not any(all(part in line for part in family.holds) for line in current):
             found.missing.append(family.correction)
-        found.strengthened += [line for line in old if not line.endswith(("1x)", "· 1x)")) and "x)" in line]
+        found.strengthened += [line for line in old if line.endswith("x)") and not line.endswith(" 1x)")]
         found.corrections[family.way] += 1
         found.replaced[family.way] += not old
     return found
 
 
-def newest(said: list[Note], most: int) -> list[str]:
-    """The dumb alternative: the newest lines."""
-    return [note.text for note in said[-most:]]
-
-
-def clusters(said: list[Note]) -> list[str]:
-    """The other alternative: TF-IDF clusters, each by its newest note."""
+def simple(said: list[Note]) -> dict[str, list[str]]:
+    """What the memory is compared with, each as lines."""
     number = grouped([note.text for note in said], THRESHOLD)
-    return [*{number[note.text]: note.text for note in said}.values()]
+    clusters = {number[note.text]: note.text for note in said}
+    texts = [note.text for note in said]
+    return {"newest 200": texts[-200:], "newest 40": texts[-40:], "TF-IDF": [*clusters.values()]}
+
+
+def ways(verdicts: Iterable[Verdict]) -> str:
+    """The corrections that replaced the old line, by their way."""
+    replaced, every = Counter[int](), Counter[int]()
+    for one in verdicts:
+        replaced += one.replaced
+        every += one.corrections
+    return ", ".join(f"way {way}: {replaced[way]} of {every[way]}" for way in sorted(every))
