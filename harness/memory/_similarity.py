@@ -17,7 +17,7 @@ from harness.memory._words import PART, NoteWords, plain, stem, words
 
 # docs/decisions/0014, 0027, 0034 and 0046 have the trials. Weights are in millionths of a word that only two lessons have.
 MIN_COSINE_SAME = 0.46
-MIN_COSINE_NEAR = 0.3  # neighbours on a page
+MIN_COSINE_NEAR = 0.2  # neighbours on a page
 MIN_WEIGHT_SAME = 2_600_000  # shared weight from which two notes may always be one
 NAME_BONUS = 0.5  # factor that a shared identifier adds to its weight
 YOUNG = 60  # number of lessons below which common words are expected in more of them

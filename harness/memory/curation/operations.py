@@ -101,6 +101,9 @@ class Operations:
         if len(sources) > MAX_REPLACED + 1:
             raise InvalidOperation(f"one entry replaces at most {MAX_REPLACED} lessons")
         newest = max(sources, key=lambda one: one.last)
+        near = {newest.id, *self.lessons.near(newest.kind, newest.text)}
+        if apart := [str(one.id) for one in sources if one.id not in near]:
+            raise InvalidOperation(f"entry {apart[0]} is about something else than entry {newest.id}")
         for older in sources:
             if older is not newest:
                 self.made.supersede(older, newest, _why(row, "the newer holds"))

@@ -53,6 +53,11 @@ class CurationPlan(GraduationPlan):
     wrong: list[str] = []
 
     @property
+    def is_believed(self) -> bool:
+        """Whether code took at least half of the agent's operations."""
+        return self.taken >= len(self.wrong)
+
+    @property
     def archived(self) -> list[ArchiveEntry]:
         """The entries, each with its disposition."""
         return [row for row in self.rows if isinstance(row, ArchiveEntry)]
@@ -276,8 +281,10 @@ def compact(
 
 
 def _planned(place: CurationSite, rows: list[Any] | None) -> CurationPlan:
+    """The plan; an agent that errs in most of its operations is not believed in the rest."""
     before = gather(place)
-    return plan(before, rows if rows and before.is_last else [])
+    made = plan(before, rows if rows and before.is_last else [])
+    return made if made.is_believed else plan(gather(place)).replace(wrong=made.wrong)
 
 
 def compact_all(
@@ -308,7 +315,8 @@ def compact_all(
 
 def _message(made: CurationPlan, rows: list[Any] | None) -> str:
     """The message about a plan for a person."""
-    taken = f"{made.taken} of {len(rows)} operations of the agent taken" if rows else ""
+    most = "" if made.is_believed else ", since most are wrong"
+    taken = f"{made.taken} of {len(rows)} operations of the agent taken{most}" if rows else ""
     left = ""
     if made.candidates and not rows:
         left = f"{len(made.candidates)} may go to an identity once you note it, too: {made.candidates[0].text}"
@@ -331,13 +339,8 @@ def _place(run: OpenRun, own: frozenset[str]) -> CurationSite:
     place = CurationSite(
         layout=run.layout, folder=folder, mission=run.mission.id, run=run.id, today=today, project_names=own
     )
-    counted = _is_counted(run)
+    counted = run.settings.identity == "counted"
     return place.replace(symbols=lambda found: repository.defined_names(run.checkout, found), counted=counted)
-
-
-def _is_counted(run: OpenRun) -> bool:
-    """Whether a person lets counts alone move lessons to the identities of this machine."""
-    return run.settings.identity == "counted"
 
 
 def prepare(run: OpenRun) -> bool:
@@ -386,7 +389,7 @@ def settle(run: OpenRun) -> None:
         clock.day(clock.now()),
         _own_names(run),
         symbols=lambda found: repository.defined_names(run.checkout, found),
-        counted=_is_counted(run),
+        counted=run.settings.identity == "counted",
         rows=(outcome.reply or {}).get("operations"),
     )
     there = identity.items(identity_folder())
