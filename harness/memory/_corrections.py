@@ -43,8 +43,8 @@ def _name(decision: str) -> str:
 
 def _corrects(sentence: str, old: str) -> bool:
     """Whether one sentence denies an older note."""
-    known, (said, _, _) = words(old).terms, facts(sentence)
-    if len(known & words(sentence).terms) < MOST * len(known) or not said.issuperset(facts(old)[1]):
+    known, said = words(old).terms, facts(sentence)[0]
+    if len(known & words(sentence).terms) < MOST * len(known) or not facts(old)[1] <= said:
         return False
     for form in DENIES:
         if found := form.search(sentence):

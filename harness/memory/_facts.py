@@ -8,8 +8,7 @@ import functools
 import re
 import unicodedata
 
-from harness.memory._word_frequency import ALL, special
-from harness.memory._words import EDGES, IDENTIFIER, NEGATIONS, NUMBER_WORDS, STOP_WORDS, WIDE_RUN
+from harness.memory._words import EDGES, IDENTIFIER, NEGATIONS, NUMBER_WORDS, WIDE_RUN
 
 NEGATION = "n't"  # the fact of a note with a word of NEGATIONS, or with one of these
 WIDE_NEGATION = re.compile("[不没未無无勿]|ない|ません|禁止|やめ|않|못|없")
@@ -19,12 +18,11 @@ SENTENCE_ENDS = ".:;!?\u2013\u2014-"
 
 
 @functools.lru_cache(4096)
-def facts(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """(the words of a note in small letters; those that are facts; those that may be: uncommon words with a capital at the
-    beginning of a sentence)."""
+def facts(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """(the words of a note in small letters, those that are facts). A capital at the beginning of a sentence makes no name."""
     text, begins = unicodedata.normalize("NFKC", text).replace("\u2019", "'"), True
     quoted = {token for part in QUOTED.findall(text) for _, token in _tokens(part)}
-    found, possible, tokens = set[str](), set[str](), set[str]()
+    found, tokens = set[str](), set[str]()
     for chunk in WIDE_RUN.sub(r" \g<0> ", text).split():
         for bare, token in _tokens(chunk):
             letters = bare[1:] if begins else bare
@@ -32,22 +30,18 @@ def facts(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
             is_name = letters != letters.lower() or token in quoted or "=" in chunk
             if is_name or IDENTIFIER.search(bare) or re.search(r"\d|\w-\w", token):
                 found.add(token)
-            elif bare[:1].isupper() and token not in STOP_WORDS and special(token) == ALL:
-                possible.add(token)
             begins = begins and token == "avoid"
         begins = begins or chunk[-1] in SENTENCE_ENDS
     if any(one in NEGATIONS or one.endswith(NEGATION) for one in tokens) or WIDE_NEGATION.search(text):
         tokens.add(NEGATION)
         found.add(NEGATION)
-    return frozenset(tokens), frozenset(found), frozenset(possible)
+    return frozenset(tokens), frozenset(found)
 
 
 def same_facts(one: str, other: str) -> bool:
     """Whether each of two notes has the facts of the other."""
-    (mine, my_facts, my_possible), (yours, your_facts, your_possible) = facts(one), facts(other)
-    if my_possible - yours and your_possible - mine:  # Anna in the place of Ben
-        return False
-    return mine.issuperset(your_facts) and yours.issuperset(my_facts)
+    (mine, my_facts), (yours, your_facts) = facts(one), facts(other)
+    return my_facts <= yours and your_facts <= mine
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:

@@ -1,7 +1,6 @@
-"""The weight of a word that two notes share: low if it is common everywhere, full if it is specific to this mission.
+"""The weight of a word: low if it is common in all documentation, full if it is a name of somebody's own.
 
-`common.txt` lists the words of most documentation, the commonest first. It complements rarity among the mission's notes
-(_similarity.py), which is unreliable in a young mission, and makes the words of a frequent topic look common.
+`common.txt` lists the words of most documentation, the commonest first.
 """
 
 from __future__ import annotations
