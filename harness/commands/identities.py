@@ -69,7 +69,7 @@ def _evidence(items: list[PageItem], text: str, known: list[Evidence]) -> list[E
     """The occurrences with the meaning of an item."""
     index = growth.ItemIndex(items)
     shown = {tuple_: growth.shown_text(*tuple_) for tuple_ in {(one.tag, one.text) for one in known}}
-    mine = {key for key, words in shown.items() if (item := index.find(words)) is not None and item.text == text}
+    mine = {key for key, words in shown.items() if (item := index.alike(words)) is not None and item.text == text}
     return [one for one in known if (one.tag, one.text) in mine]
 
 

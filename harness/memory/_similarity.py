@@ -1,8 +1,7 @@
-"""The similarity of notes: whether two say the same, and which look alike.
+"""The similarity of notes: which ones look alike, by the terms that they share.
 
-Notes are compared by the terms they share, weighted by how rare a term is among all notes (TF-IDF, cosine). Two notes are
-one only if they are close, have the same facts, and one has all words of the other: a fact that is lost costs a run, a line
-that is said twice a few tokens. Pure; each lookup does bounded work.
+A term weighs more the rarer it is among all notes (TF-IDF, cosine). Two notes are one line only if their words are the same: a
+fact that is lost costs a run, a line that is said twice a few tokens. Pure; each lookup does bounded work.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from harness.memory._facts import same_facts
 from harness.memory._words import NoteWords, plain, words
 
 # docs/decisions/0014 and 0046 have the trials.
-MIN_COSINE_SAME = 0.46
+MIN_COSINE_ALIKE = 0.46
 MIN_COSINE_NEAR = 0.2  # neighbours on a page
 FEWEST_NOTES = 256  # weights assume at least this many notes, and change at powers of two
 MAX_COMPARED = 24  # notes compared with one note
@@ -104,28 +103,6 @@ class Index:
         """Whether two notes look alike, so that a reader should see them together."""
         return self.cosine(one, other) >= MIN_COSINE_NEAR
 
-    def is_close(self, one: NoteWords, other: NoteWords) -> bool:
-        """Whether two notes share enough to be one, unless they differ in a fact or word."""
-        return self.cosine(one, other) >= MIN_COSINE_SAME
-
-    def same(self, note: NoteWords) -> int | None:
-        """The owner of the nearest note that says the same, or None."""
-        for number in self.near(note):
-            known = words(self.texts[number])
-            if self.is_close(note, known) and is_same(note, known):
-                return self.owners[number]
-        return None
-
-
-def is_same(one: NoteWords, other: NoteWords) -> bool:
-    """Whether two notes have the same facts, and one has all words of the other, not two of them exchanged."""
-    if one.text == other.text:
-        return True
-    is_part = one.terms <= other.terms or other.terms <= one.terms
-    return is_part and not _swaps(one, other) and same_facts(one.text, other.text)
-
-
-def _swaps(one: NoteWords, other: NoteWords) -> bool:
-    """Whether two of the terms that both notes have change places: A before B, B before A."""
-    mine, yours = ([term for term in note.order if term in one.terms & other.terms] for note in (one, other))
-    return sum(term != at for term, at in zip(mine, yours, strict=True)) == 2
+    def is_alike(self, one: NoteWords, other: NoteWords) -> bool:
+        """Whether two notes seem to say the same: enough to count them together, never to make them one line."""
+        return self.cosine(one, other) >= MIN_COSINE_ALIKE and same_facts(one.text, other.text)

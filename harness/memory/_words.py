@@ -169,8 +169,9 @@ def words(text: str) -> NoteWords:
 
 
 def plain(text: str) -> str:
-    """Normalise a note: case, white space, quotes and the final full stop."""
-    return " ".join(text.replace("`", "").casefold().split()).rstrip(".! ")
+    """Normalise a note: white space, backticks, the first letter's case and the final full stop. Equal notes are one line."""
+    text = " ".join(text.replace("`", "").split()).rstrip(".! ")
+    return text[:1].casefold() + text[1:]
 
 
 @functools.lru_cache(16384)

@@ -12,14 +12,14 @@ import re
 from harness.base.errors import BrokenFile
 from harness.memory import pages
 from harness.memory._similarity import Index
-from harness.memory._words import words
+from harness.memory._words import plain
 from harness.memory.lessons import Lesson, Lessons, compared
 from harness.memory.pages import MemoryPage, PageItem, PageSection
 
 PINNED = pages.PINNED
 PERSONS = -1  # in `written`, instead of a lesson: a pinned line
 BOM = "\ufeff"  # added by editors, not by a person
-MAX_SUMMARY_LINE_CHARS = 240  # characters of a line of the summary
+MAX_SUMMARY_LINE_CHARS = 240  # characters of a text on the summary
 ENDINGS = (re.compile(r" \(superseded by entry [0-9]+\)$"), re.compile(r" \(retired\)$"))
 DATED = re.compile(r"^- (?:\[[0-9]{4}-[0-9]{2}-[0-9]{2}\] )?")  # before a text on the summary
 MOVES_TO = {pages.LESSONS: pages.LESSONS, pages.CURRENT: pages.DECISIONS, pages.AVOID: pages.LESSONS}
@@ -226,14 +226,15 @@ def hand_index(page: MemoryPage) -> Index:
         for line in section.lines:
             item = pages.parse_item(str(line))
             text = item.text if item else str(line).removeprefix("- ").removesuffix(PINNED).strip()
+            is_avoid = section.title == pages.AVOID or text.startswith(pages.AVOID_MARK)
             if text:
-                index.add(text.removeprefix(pages.AVOID_MARK), 0)
+                index.add(compared("avoid" if is_avoid else "lesson", text.removeprefix(pages.AVOID_MARK)), 0)
     return index
 
 
 def is_said(index: Index, lesson: Lesson) -> bool:
     """Whether a person's line already states the lesson."""
-    return bool(index.size) and index.same(words(compared(lesson.kind, lesson.text))) is not None
+    return plain(compared(lesson.kind, lesson.text)) in index.exact
 
 
 def prepare(page: MemoryPage, titles: tuple[str, ...]) -> int:

@@ -190,7 +190,7 @@ def forgotten(folder: str) -> list[tuple[str, str]]:
 def is_forgotten(one: Graduation, taken_back: list[tuple[str, str]]) -> bool:
     """Whether a person removed this from the role's identity, in these words or others."""
     items = [PageItem(date="", text=text) for role, text in taken_back if role == one.role]
-    return bool(items) and growth.ItemIndex(items).find(growth.shown_text(one.tag, one.text)) is not None
+    return bool(items) and growth.ItemIndex(items).alike(growth.shown_text(one.tag, one.text)) is not None
 
 
 def text(folder: str, role: str) -> str:

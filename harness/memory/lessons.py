@@ -14,8 +14,7 @@ from typing import Any
 
 from harness.base.record import Record
 from harness.memory._corrections import replaces
-from harness.memory._facts import NEGATION, facts
-from harness.memory._similarity import Index, is_same
+from harness.memory._similarity import Index
 from harness.memory._words import plain, words
 from harness.state.raw import RawEntry
 
@@ -27,6 +26,7 @@ MAX_ROLES = 4
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
 FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 DECISION = "decision"
+FAILURES = ("avoid", "fail")
 ADVICE = ("lesson", "avoid", "context", "fail")
 SUPERSEDED, FORGOTTEN, RETIRED = "superseded", "forgotten", "retired"
 FORMAT = 3
@@ -36,8 +36,8 @@ class Lesson(Record):
     """`kind` is one of ADVICE, a decision, or "other" (an untagged line). `texts`: its wordings, the newest last;
     `best`: the index of the shown one. `voices`: role and feature of its authors, the newest last; `heard`: the number
     of runs that noted it. `last`: the number of its newest entry. `state`: "" while it holds; `by`: the lesson that
-    replaced it. `said`: a wording by an agent; `rank`: an agent's addition to its worth; `own`: an agent declared it
-    distinct from others. `evidenced`: its occurrences in evidence.jsonl."""
+    replaced it. `said`: a wording by an agent; `rank`: an agent's addition to its worth. `evidenced`: its occurrences
+    in evidence.jsonl."""
 
     id: int
     kind: str
@@ -55,7 +55,6 @@ class Lesson(Record):
     evidenced: int = 0
     rank: float = 0.0
     best: int = 0
-    own: bool = False
 
     @property
     def holds(self) -> bool:
@@ -124,27 +123,21 @@ class Lessons:
         """(the equivalent lesson or None, the lessons that the note says no longer hold). If no current lesson is
         equivalent, a replaced one may be: it is reinstated."""
         index, older = self.index_of(kind), dict[int, None]()
-        same = index.exact.get(plain(compared(kind, text)))
-        known = self.all.get(same) if same is not None else None
-        if known and known.holds:
-            return same, []
-        same, replaced = None, same if known and known.state != RETIRED else None
+        exact = self.all.get(index.exact.get(plain(compared(kind, text)), -1))
+        same = exact.id if exact and exact.holds else None
+        reinstated = exact.id if exact and exact.state != RETIRED else None
         note = words(compared(kind, text))
         for owner in dict.fromkeys(index.owners[number] for number in index.near(note)):
             lesson = self.all.get(owner)
-            if lesson is None or lesson.state == RETIRED:
+            if lesson is None or owner == same:
                 continue
-            if lesson.holds and any(replaces(text, one, decisions=kind == DECISION) for one in lesson.texts):
-                older[owner] = None
-                continue
-            notes = [words(compared(lesson.kind, one)) for one in lesson.texts]
-            if not any(index.is_close(note, one) for one in notes) or not all(is_same(note, one) for one in notes):
-                continue
-            if lesson.state == SUPERSEDED:
-                replaced = owner if replaced is None else replaced
-            elif same is None:
-                same = owner
-        return (replaced if same is None else same), list(older)
+            if lesson.holds and (kind in FAILURES) == (lesson.kind in FAILURES):
+                if replaces(text, lesson.text, decisions=kind == DECISION):
+                    older[owner] = None
+            elif lesson.state == FORGOTTEN and same is None:
+                is_alike = any(index.is_alike(note, words(compared(lesson.kind, one))) for one in lesson.texts)
+                same = owner if is_alike else None
+        return (reinstated if same is None else same), list(older)
 
     def near(self, kind: str, text: str) -> list[int]:
         """The lessons that look like a note, nearest first."""
@@ -184,7 +177,8 @@ class Lessons:
             return
         lesson.texts.append(text)
         if len(lesson.texts) > MAX_WORDINGS:
-            gone = lesson.texts.pop(0 if kind in (DECISION, "other") else 1)
+            least = min(lesson.texts, key=lambda one: len(words(one).terms))
+            gone = lesson.texts.pop(0 if kind in (DECISION, "other") else lesson.texts.index(least))
             self.index_of(kind).remove(compared(kind, gone))
         if kind != "other":
             self.index_of(kind).add(compared(kind, text), lesson.id)
@@ -224,7 +218,7 @@ class Lessons:
         into.where = newest([*into.where, *gone.where], MAX_NAMED_FEATURES)
         into.voices = newest([*into.voices, *gone.voices], MAX_VOICES)
         into.roles = newest([*gone.roles, *into.roles], MAX_ROLES)
-        into.evidenced, into.own = into.evidenced + gone.evidenced, into.own or gone.own
+        into.evidenced += gone.evidenced
 
     def make_room(self) -> None:
         """Forget the weakest lessons before one is added, if there are far too many."""
@@ -248,8 +242,8 @@ class Lessons:
 
 
 def compared(kind: str, text: str) -> str:
-    """The form of a note for comparison: a note of something to avoid has a negation."""
-    return text if kind != "avoid" or NEGATION in facts(text)[0] else f"avoid {text}"
+    """The form of a note for comparison: what failed or is to avoid is never what is to do."""
+    return f"avoid {text}" if kind in FAILURES else text
 
 
 # ---- lessons.jsonl

@@ -34,7 +34,6 @@ AVOID_MARK = "Avoid: "
 FAIL_MARK = "Failed: "
 PINNED = " (pinned)"
 MORE_IN_MEMORY = " · more in MEMORY.md: "  # after the first heading of the summary
-OLDER_LINES = " · {} older lines: memory_search"  # after the first heading of MEMORY.md
 POINTER = re.compile(rf"{re.escape(MORE_IN_MEMORY)}.*| · [0-9]+ older lines?: memory_search\s*$", re.IGNORECASE)
 OLDER_MORE = "More in MEMORY.md: "  # its last line in older versions
 MAX_NAMED = 8
@@ -80,6 +79,11 @@ class PageSection(Record):
     def items(self) -> list[PageItem]:
         """The harness's items, in order."""
         return [line for line in self.lines if isinstance(line, PageItem)]
+
+
+def older_lines(count: int) -> str:
+    """What the first heading says of lines that had no room; "" for none."""
+    return f" · {count} older line{'s' * (count != 1)}: memory_search" if count else ""
 
 
 def title_of(line: str) -> str:

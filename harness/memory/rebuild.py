@@ -53,7 +53,6 @@ def _take(known: Lessons, row: ArchiveEntry, is_evidence: bool) -> None:
         known.say(lesson, kind, note)
         known.retag(lesson, kind)
     lesson.evidenced += is_evidence
-    lesson.own = lesson.own or row.why == archive.OF_ITS_OWN
     lesson.hear(entry)
 
 

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from harness.base import clock, redaction
 from harness.base.errors import VersionConflict
 from harness.memory import gates
-from harness.memory.lessons import RETIRED, Lessons, best_wording
-from harness.memory.pages import OLDER_LINES, POINTER
+from harness.memory.lessons import RETIRED, Lessons
+from harness.memory.pages import POINTER, older_lines
 from harness.stores.store import ABSENT, StoreKey
 
 HEAD, ARCHIVE_HEAD = "# Memory\n\n", "# Lines that left the memory\n\n"
 MOST_LINES = 200  # of the memory; the oldest move to the archive
 KIND = "lesson"  # how lines are compared
+REPLACED, MOVED = " (replaced ", " (moved "  # behind a line in the archive
 DATED = re.compile(r"- \[(\d{4}-\d\d-\d\d)\] (.*)")
 
 
@@ -40,23 +41,23 @@ def remember(memory: StoreKey, facts: Sequence[str]) -> list[str]:
     refused = [gates.gated(fact) for fact in facts]
     today = clock.day(clock.now())
     rows = [f"- [{today}] {redaction.mask(fact)}" for fact, why in zip(facts, refused, strict=True) if not why]
-    added: list[str] = []
+    tried: dict[str, None] = {}
     while rows:
         lines, version = _read(memory, HEAD)
         kept, gone = curated(lines, rows, today)
-        wrong = [one for one in added if any(one.startswith(f"{line} (") for line in kept)]
-        added, older = _archive(archive_of(memory), gone, wrong)  # first: after a crash a line is in both
+        tried |= dict.fromkeys(_archive(archive_of(memory), gone))  # first: after a crash a line is in both
         try:
-            memory.store.put(memory.key, _bytes(_headed(kept, older)), version)
+            memory.store.put(memory.key, _bytes(_headed(kept, archive_of(memory))), version)
         except VersionConflict:
             continue
+        _take_back(archive_of(memory), [one for one in tried if one not in gone and _is_of(one, kept)])
         break
     return refused
 
 
 def curated(lines: Sequence[str], rows: Sequence[str], today: str) -> tuple[list[str], list[str]]:
-    """(the lines with the new rows, the lines that leave with the reason). A row takes the place of a line that it repeats, in
-    the fuller wording, and of those that it says no longer hold; it is left out if a person's line says it."""
+    """(the lines with the new rows, the lines that leave with the reason). A row takes the place of a line that it repeats and of
+    those that it says no longer hold; it is left out if a person's line says it."""
     known, there, gone = Lessons(), dict(enumerate(lines)), list[str]()
     for number, line in there.items():
         if text := _text(line):
@@ -67,16 +68,16 @@ def curated(lines: Sequence[str], rows: Sequence[str], today: str) -> tuple[list
         if same in there and not DATED.match(there[same]):
             continue
         if same in there:
-            text = best_wording([_text(there.pop(same)), text])
+            there.pop(same)
             known.all[same].state = RETIRED
         newer = known.add(number, KIND, text)
         for one in (one for one in older if one in there and DATED.match(there[one])):
             known.supersede(known.all[one], newer)
-            gone.append(f"{there.pop(one)} (replaced {today} by: {text})")
+            gone.append(f"{there.pop(one)}{REPLACED}{today} by: {text})")
         near = {one for one in known.near(KIND, text) if one in there and DATED.match(there[one])}
         order = [*there]
         order.insert(next((place for place, one in enumerate(order) if one in near), len(order)), number)
-        there[number] = f"{row.partition('] ')[0]}] {text}"
+        there[number] = row
         there = {one: there[one] for one in order}
     return _bounded(there, gone, today)
 
@@ -85,7 +86,7 @@ def _bounded(there: dict[int, str], gone: list[str], today: str) -> tuple[list[s
     dated = sorted((found[1], number) for number, line in there.items() if (found := DATED.match(line)))
     over = sum(bool(line.strip()) for line in there.values()) - MOST_LINES
     for _, number in dated[: min(max(0, over), len(dated) - 1)]:
-        gone.append(f"{there.pop(number)} (moved {today}: more than {MOST_LINES} lines)")
+        gone.append(f"{there.pop(number)}{MOVED}{today}: more than {MOST_LINES} lines)")
     return [*there.values()], gone
 
 
@@ -106,24 +107,37 @@ def _bytes(lines: Sequence[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
 
 
-def _headed(lines: Sequence[str], older: int) -> list[str]:
+def _headed(lines: Sequence[str], archive: StoreKey) -> list[str]:
     """The lines, of which the first heading says how many are in the archive."""
-    if not older or not lines or not lines[0].startswith("# "):
-        return [*lines]
-    return [POINTER.sub("", lines[0]) + OLDER_LINES.format(older), *lines[1:]]
+    older = older_lines(sum(bool(DATED.match(line)) for line in _read(archive, ARCHIVE_HEAD)[0]))
+    head = next((line for line in lines if line.startswith("# ")), None)
+    return [POINTER.sub("", line) + older if line is head else line for line in lines]
 
 
-def _archive(at: StoreKey, gone: Sequence[str], wrong: Sequence[str]) -> tuple[list[str], int]:
-    """Add lines behind those that are there, and take back the `wrong` ones of an earlier attempt, which did not leave; returns
-    (the lines that are new, how many there are)."""
-    while True:
+def _is_of(archived: str, lines: Sequence[str]) -> bool:
+    """Whether one of these lines is the archived one."""
+    return any(archived.startswith((line + REPLACED, line + MOVED)) for line in lines)
+
+
+def _archive(at: StoreKey, gone: Sequence[str]) -> list[str]:
+    """Add lines behind those that are there; returns the new ones."""
+    while gone:
         lines, version = _read(at, ARCHIVE_HEAD)
-        kept = [line for line in lines if line not in wrong]
-        added = [line for line in dict.fromkeys(gone) if line not in kept]
-        after = [*kept, *added]
+        added = [line for line in dict.fromkeys(gone) if line not in lines]
         try:
-            if after != lines:
-                at.store.put(at.key, _bytes(after), version)
+            at.store.put(at.key, _bytes([*lines, *added]), version)
         except VersionConflict:
             continue
-        return added, sum(bool(DATED.match(line)) for line in after)
+        return added
+    return []
+
+
+def _take_back(at: StoreKey, wrong: Sequence[str]) -> None:
+    """Remove lines that an attempt added to the archive and that did not leave."""
+    while wrong:
+        lines, version = _read(at, ARCHIVE_HEAD)
+        try:
+            at.store.put(at.key, _bytes([line for line in lines if line not in wrong]), version)
+        except VersionConflict:
+            continue
+        break

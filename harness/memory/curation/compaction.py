@@ -72,7 +72,7 @@ class Compaction:
     that are separate lessons, or repeat one verbatim."""
 
     def __init__(self, before: Inputs, alone: frozenset[int] = frozenset()) -> None:
-        self.before, self.lessons, self.alone = before, before.known, set(alone)
+        self.before, self.lessons, self.alone = before, before.known, alone
         self.generation = before.curated.generation + 1
         self.dispositions: dict[int, tuple[str, int, str]] = {}
         self.changes: list[tuple[int, LessonChange]] = []
@@ -84,7 +84,6 @@ class Compaction:
             lesson = self.lessons.all[lesson_id]
             lesson.state = FORGOTTEN
             self.change("forgotten", lesson, "a person deleted its line")
-        self.now = before.curated.folded + len(before.waiting)
         self.shown: dict[int, str] = {}
         self.worthy: list[int] = []
         self.said_by_people: set[int] = set()
@@ -178,9 +177,6 @@ class Compaction:
         again = lesson.id in self.there and lessons.voice_of(entry) not in lesson.voices[-1:]
         self.said.append(Occurrence(entry=entry, text=note, lesson=lesson.id, again=again))
         why = archive.OF_ITS_OWN if entry.seq in self.alone else ""
-        if why:
-            self.alone.add(lesson.id)
-            lesson.own = True
         self.dispositions[entry.seq] = ("merged" if lesson.count else "kept", lesson.id, why)
         lesson.hear(entry)
 
@@ -217,7 +213,7 @@ class Compaction:
             self.shown |= {lesson.id: pages.render_item(item) for lesson, item in zip(chosen, items, strict=True)}
         edits.spaced(self.page)
         older = sum(map(len, offers.values())) - len(self.shown)
-        self.page.section(pages.MEMORY_TITLES[0]).heading += pages.OLDER_LINES.format(older) if older else ""
+        self.page.section(pages.MEMORY_TITLES[0]).heading += pages.older_lines(older)
         for number in sorted(self.there - self.shown.keys() & self.lessons.all.keys()):
             if self.lessons.all[number].state != FORGOTTEN:
                 self.change("left", self.lessons.all[number], self._why_not(number))

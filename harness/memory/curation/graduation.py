@@ -15,15 +15,13 @@ import re
 from harness.base.errors import VersionConflict
 from harness.base.record import Record
 from harness.memory import identity
-from harness.memory._similarity import is_same
 from harness.memory._words import keys, words
 from harness.memory.curation import compaction, growth, private_names
 from harness.memory.curation.compaction import Compaction, Inputs, Occurrence
 from harness.memory.curation.growth import Evidence, Graduation
-from harness.memory.lessons import ADVICE, Lesson, Lessons, best_wording, compared
+from harness.memory.lessons import ADVICE, FAILURES, Lesson, Lessons, best_wording, compared
 
 WORKER = "worker"
-FAILURES = ("fail", "avoid")
 MAX_EVIDENCE_OF_LESSON = 3  # occurrences of a lesson recorded as evidence per mission
 MAX_COMPARED = 40  # pieces of evidence compared with one lesson
 BY_COUNT = "by counting alone"
@@ -57,9 +55,8 @@ class _Others:
         notes = [words(compared(lesson.kind, text)) for text in lesson.texts[:3]]
         for number in self._candidates(lesson):
             one = self.rows[number]
-            is_avoid = one.tag == "AVOID" and lesson.kind not in FAILURES
-            other = words(compared("avoid" if is_avoid else lesson.kind, one.text))
-            if any(index.is_close(note, other) and is_same(note, other) for note in notes):
+            other = words(compared("avoid" if one.tag in growth.FAILURES else "lesson", one.text))
+            if any(index.is_alike(note, other) for note in notes):
                 found.append(one)
         return found
 

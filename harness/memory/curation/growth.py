@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from harness.base.record import Record
 from harness.memory import pages
 from harness.memory._similarity import Index
-from harness.memory._words import CandidateFilter, words
+from harness.memory._words import CandidateFilter, plain, words
 from harness.memory.pages import MemoryPage, PageItem
 
 FAILURES = ("FAIL", "AVOID")
@@ -79,7 +79,7 @@ def shown_text(tag: str, note: str) -> str:
 
 
 class ItemIndex:
-    """Finds items of an identity by meaning; failures and other items are separate."""
+    """Finds items of an identity; failures and other items are separate."""
 
     def __init__(self, items: list[PageItem]) -> None:
         self.parts: dict[bool, tuple[Index, list[PageItem]]] = {is_avoid: (Index(), []) for is_avoid in (True, False)}
@@ -89,19 +89,30 @@ class ItemIndex:
     def add(self, item: PageItem) -> None:
         """Add an item."""
         index, items = self.parts[item.text.startswith(pages.AVOID_MARK)]
-        index.add(item.text.removeprefix(pages.AVOID_MARK), len(items))
+        index.add(_bare(item.text), len(items))
         items.append(item)
 
     def find(self, shown: str) -> PageItem | None:
-        """The item with the same meaning as `shown`, or None."""
+        """The item with the words of `shown`, or None."""
         index, items = self.parts[shown.startswith(pages.AVOID_MARK)]
-        owner = index.same(words(shown.removeprefix(pages.AVOID_MARK)))
+        owner = index.exact.get(plain(_bare(shown)))
         return None if owner is None else items[owner]
+
+    def alike(self, shown: str) -> PageItem | None:
+        """The item that seems to say what `shown` says, or None."""
+        index, items = self.parts[shown.startswith(pages.AVOID_MARK)]
+        note = words(_bare(shown))
+        near = (number for number in index.near(note) if index.is_alike(note, words(index.texts[number])))
+        return self.find(shown) or next((items[index.owners[number]] for number in near), None)
+
+
+def _bare(text: str) -> str:
+    return text.removeprefix(pages.AVOID_MARK).removesuffix(COUNTED)
 
 
 def _occurrences(index: ItemIndex, known: Iterable[Evidence]) -> dict[int, list[Evidence]]:
     """{id(item): its evidence}."""
-    find = functools.cache(index.find)
+    find = functools.cache(index.alike)
     found: dict[int, list[Evidence]] = {}
     able = CandidateFilter([item.text for _, items in index.parts.values() for item in items])
     for one in known:

@@ -35,7 +35,7 @@ def derive(made: Compaction) -> tuple[str, set[int]]:
     made.lessons.written["summary"] = written | {line: edits.PERSONS for lines in pinned.values() for line in lines}
     shown = {one.id for lessons in chosen.values() for one in lessons}
     for number in sorted(made.told - shown & every.keys()):
-        if every[number].holds:
+        if every[number].holds and number not in made.said_by_people:
             made.change("demoted", every[number], "other lines of summary.md are worth more")
     return pages.render_page(page), shown
 
