@@ -16,8 +16,8 @@ from harness.state.layout import Layout
 from tests.helpers import mission, put
 
 TODAY = "2026-04-24"
-SERVER = "stop the dev server before you run e2e tests: they also need port 3000"
-SERVER_TOO = "The dev server must be stopped before running the e2e tests, both bind port 3000"
+SERVER = "The dev server must be stopped before running the e2e tests, both bind port 3000"
+SERVER_TOO = "stop the dev server before you run e2e tests: they also need port 3000"
 
 
 class Mission:

@@ -57,11 +57,12 @@ def test_a_file_that_does_not_fit_is_as_good_as_none() -> None:
         assert lessons.parse(broken, 6, 3) is None
 
 
-def test_a_lesson_shows_its_shortest_telling_words_and_a_decision_its_newest() -> None:
-    """Unless a person or an agent gave it words."""
+def test_a_lesson_shows_its_fullest_words_and_a_decision_its_newest() -> None:
+    """Of two that tell as much the shorter; unless an agent gave it words."""
     made = Lessons()
     lesson = made.add(0, "lesson", SERVER_TOO)
-    made.say(lesson, "lesson", SERVER)
+    for text in (f"{SERVER}!", SERVER, SERVER_TOO):
+        made.say(lesson, "lesson", text)
     assert lesson.text == SERVER
     decision = made.add(1, DECISION, "plain files only")
     made.say(decision, DECISION, "only plain files are written")

@@ -46,7 +46,7 @@ def test_a_trick_of_two_workers_graduates_once(mission: Mission, folds: int) -> 
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [(SERVER, SERVER_TOO), ("数据库迁移之前必须先备份数据", "在数据库迁移之前一定要备份数据")]
+    ("one", "other"), [(SERVER, SERVER_TOO), ("数据库迁移之前必须先备份数据", "切记数据库迁移之前必须先备份数据")]
 )
 def test_a_single_voice_in_each_of_two_missions_is_two_workers(
     mission: Mission, tmp_path: Path, one: str, other: str
@@ -293,7 +293,7 @@ def test_an_identity_has_at_most_sixty_lines(mission: Mission) -> None:
 
 
 def test_a_report_of_two_missions_graduates_to_nothing(mission: Mission, tmp_path: Path) -> None:
-    """The same words with other numbers, where each mission noted them too seldom to know; a failure that says the same does."""
+    """The same words with other numbers are two lessons; a failure that says the same twice is one."""
     other = another(tmp_path, mission, "other")
     for one, number in ((mission, 73), (other, 12)):
         one.note("FAIL", f"run {number} aborted after 5 s, started it again")
