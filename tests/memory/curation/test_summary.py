@@ -12,7 +12,7 @@ from harness.memory import pages
 from harness.state import files, names
 from tests.crash import TORTURE
 from tests.helpers import put
-from tests.memory.curating import SERVER, SERVER_TOO, Mission
+from tests.memory.curating import SERVER, Mission
 
 
 @pytest.fixture
@@ -35,24 +35,23 @@ def test_the_summary_has_bare_lines_under_three_headings_and_a_pointer(mission: 
     )
 
 
-def test_where_there_is_no_room_for_all_a_line_that_tells_something_new_goes_first(mission: Mission) -> None:
-    """Two lessons that share a word of the mission's own may be one: the second has to be worth more. What differs in a value is
-    another lesson."""
-    alike = ["quuxd answers nothing while its port is taken", "wait for the lock before you start quuxd"]
-    apart = ["the redis for sessions listens on port 6379", "the redis for jobs listens on port 6380"]
-    for number in range(60):
-        for voice in ("a", "b"):
-            mission.line(f"step{number} of job{number} needs flag --n{number}", feature=f"F-{number:03}{voice}")
-        for text in (alike + apart)[number : number + 1]:
-            for voice in ("c", "d") if text == alike[1] else ("c", "d", "e"):
-                mission.line(text, feature=f"F-{number:03}{voice}")
-    mission.line(alike[0], feature="F-900")
+def test_what_more_runs_noted_is_shown_first_then_the_newest(mission: Mission, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lesson that holds and has to leave is in the record once, with the reason; one that is replaced is not."""
+    monkeypatch.setattr(pages, "SUMMARY_LINES", 5)
+    for text in ("the exporter needs LANG=C", "ask Ann before a release", "installs use pnpm"):
+        mission.note("TRICK", text)
     mission.fold()
-    shown = mission.lines(pages.LESSONS, "summary")
-    assert shown[0] == f"- {alike[0]}"
-    assert all(f"- {text}" in shown[:4] for text in apart)
-    assert f"- {alike[1]}" not in shown
-    assert all(text in mission.memory for text in alike + apart)
+    assert mission.lines(pages.LESSONS, "summary") == ["- ask Ann before a release", "- installs use pnpm"]
+    mission.note("TRICK", "the exporter needs LANG=C", "F-002")
+    for text in ("installs use npm instead of pnpm", "call bob"):
+        mission.note("TRICK", text)
+    for _ in range(2):
+        mission.fold(rows=[])
+        assert mission.lines(pages.LESSONS, "summary") == ["- the exporter needs LANG=C", "- call bob"]
+        mission.note("-", "wip")
+    assert mission.changes() == [("superseded", "installs use pnpm"), ("demoted", "ask Ann before a release")]
+    (why,) = {row["why"] for row in mission.rows() if row.get("change") == "demoted"}
+    assert why == "other lines of summary.md are worth more"
 
 
 def test_both_bounds_hold_whatever_is_noted(mission: Mission) -> None:
@@ -61,12 +60,12 @@ def test_both_bounds_hold_whatever_is_noted(mission: Mission) -> None:
     for part in range(6 if TORTURE else 2):
         for number in range(60):
             word = dice.choice(["数据库迁移", "client_max_body_size=10m", "the parser loses its last line", "x9"])
-            text = f"{part}w{number} " + " ".join(f"{word}{dice.randrange(999)}" for _ in range(dice.randrange(1, 12)))
+            text = f"{part}w{number} " + " ".join(f"{word}{dice.randrange(9)}" for _ in range(dice.randrange(1, 12)))
             mission.line(text[:900], dice.choice(["TRICK", "AVOID", "DECISION", "CONTEXT"]))
         mission.fold()
         assert mission.summary.count("\n") <= pages.SUMMARY_LINES
         assert tokens.estimated(mission.summary) <= pages.SUMMARY_TOKENS
-        assert all(len(line) < 250 for line in mission.summary.split("\n"))
+        assert all(len(line) < 256 for line in mission.summary.split("\n"))
         assert min(len(mission.lines(title, "summary")) for title in pages.SUMMARY_TITLES) >= 2
 
 
@@ -88,24 +87,6 @@ def test_deriving_twice_gives_the_same_bytes(mission: Mission, tmp_path: Path) -
     assert mission.summary == before
 
 
-def test_the_newest_decision_is_the_current_one(mission: Mission) -> None:
-    """In one compaction, and over several."""
-    for rows in (50, 100, 20):
-        mission.note("DECISION", f"API pages have {rows} rows")
-        if rows != 50:
-            mission.fold()
-    assert mission.lines(pages.CURRENT, "summary") == ["- API pages have 20 rows"]
-
-
-def test_what_more_runs_noted_comes_first_and_near_doubles_once(mission: Mission) -> None:
-    """Worth is evidence; a lesson in two wordings is one line."""
-    mission.note("TRICK", "run make gen before the build")
-    for number in range(3):
-        mission.note("TRICK", (SERVER, SERVER_TOO)[number % 2], f"F-00{number}")
-    mission.fold()
-    assert mission.lines(pages.LESSONS, "summary") == [f"- {SERVER}", "- run make gen before the build"]
-
-
 def test_a_summary_that_is_gone_comes_back(mission: Mission) -> None:
     """It is derived: deleting the whole page forgets nothing."""
     mission.note("TRICK", SERVER)
@@ -118,12 +99,13 @@ def test_a_summary_that_is_gone_comes_back(mission: Mission) -> None:
     assert files.read(mission.layout.path(names.SUMMARY))
 
 
-def test_notes_of_one_frame_about_several_things_are_all_shown(mission: Mission) -> None:
-    """They differ in a word and a number; with few other lines on the page, they still are lessons of their own."""
+def test_look_alikes_are_all_shown_together_with_their_dates(mission: Mission) -> None:
+    """The newest first; they differ in a word and a number, and others came between them."""
     kinds = ("parser", "printer", "router", "mailer", "ledger", "search", "upload", "export")
     lines = [f"the {kind} part needs forge --seal {7311 + 579 * number}" for number, kind in enumerate(kinds)]
     for number, line in enumerate(lines):
         mission.line(line, feature=f"F-{number:03}")
-        mission.line(f"set CACHE_{number}=/tmp/c{number} before make step{number}", feature=f"F-{number:03}")
+        mission.line(("ask Ann before a release", "call bob")[number % 2], feature=f"F-{number:03}")
     mission.fold()
-    assert {f"- {line}" for line in lines} <= set(mission.summary.split("\n"))
+    dated = [f"- [2026-04-24] {line}" for line in lines[::-1]]
+    assert mission.lines(pages.LESSONS, "summary") == [*dated, "- ask Ann before a release", "- call bob"]
