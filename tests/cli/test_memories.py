@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.memory import identity
+from harness.memory import identity, pages
 from harness.memory.curation.growth import Evidence, Graduation
 from harness.run.settle import curator
 from tests.missions import House
@@ -76,14 +76,19 @@ def context(house: House) -> str:
     return house.read(f"runs/{run_id}/context.json")
 
 
-def test_later_changes_of_lessons_are_in_the_diff_with_their_reason(noted: House) -> None:
-    """A line that a person deleted."""
+def test_later_changes_of_lessons_are_in_the_diff_with_their_reason(
+    noted: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line that a person deleted; one that only left the summary is there once, under that."""
+    monkeypatch.setattr(pages, "SUMMARY_LINES", 4)
     page = noted.state / "memory/MEMORY.md"
     page.write_text("".join(line for line in page.read_text().splitlines(keepends=True) if "redis" not in line))
     note(noted, "CONTEXT", "the staging database is reset each night")
     curate(noted, "1777000002-curator")
-    out = noted.harness("memory", "diff").out
+    out, left = noted.harness("memory", "diff").out, "run `make seed` before the browser tests"
     assert "lessons (1)\n      1  forgotten: use redis 6 for the job queue   (a person deleted its line)" in out
+    assert out.endswith(f"line)\nleft summary.md (1)\n  {left}\n")
+    assert value(noted, "memory", "diff")["left"] == [left]
 
 
 def test_where_nothing_was_curated_a_diff_says_so(house: House) -> None:
@@ -118,7 +123,7 @@ def test_a_line_leads_to_the_notes_behind_it(noted: House) -> None:
 def test_a_line_with_a_mark_and_its_later_changes_are_found(noted: House) -> None:
     """Something to avoid; a decision that a newer one replaced."""
     assert value(noted, "memory", "why", "- Avoid: never start two")["entries"][0]["tag"] == "AVOID"
-    note(noted, "DECISION", "use redis 7 for the job queue")
+    note(noted, "DECISION", "use redis 7 instead of redis 6 for the job queue")
     curate(noted, "1777000002-curator")
     found = value(noted, "memory", "why", "use redis 6 for the job queue")
     assert [(one["change"], one["lesson"]) for one in found["changes"]] == [("superseded", 1)]
