@@ -11,20 +11,20 @@ from harness.memory.lessons import DECISION, Lessons
 from tests.memory.curating import Mission
 
 PORT, REDIS = "the docs server listens on port 4000", "use redis for sessions"
-UPLOADS, MERGES = "uploads are limited to 5 MB", "the web team merges the release branch"
 
 # (older, newer): the newer says in one of the forms that the older no longer holds.
 REPLACED = [
-    (MERGES, "the web team no longer merges the release branch; the core team merges it"),
-    (UPLOADS, "uploads are no longer limited to 5 MB but to 20 MB"),
-    (PORT, "it changed. The docs server no longer listens on port 4000"),
+    (
+        "the web team merges the release branch",
+        "the web team no longer merges the release branch; the core team merges it",
+    ),
+    ("uploads are limited to 5 MB", "uploads are no longer limited to 5 MB but to 20 MB"),
     (PORT, "the docs server listens on port 4100 instead of 4000"),
     (PORT, "the docs server listens on a socket rather than on port 4000"),
     (PORT, "the docs server listens on port 4100 now, not on 4000"),
     (REDIS, "use postgres instead of redis for sessions"),
     ("Anna and Ben merge the release branch", "Anna and Carl merge the release branch instead of Ben"),
     (PORT, "the docs server does not listen on port 4000 but on 4100"),
-    ("the cache of the shop lives in redis", "the cache of the shop lives not in redis but in memcached"),
     (PORT, "the docs server now listens on port 4100, was 4000"),
     (PORT, "the docs server now listens on port 4100 (it was 4000)"),
     (PORT, "the docs server is now on port 4100, previously on port 4000"),
@@ -32,56 +32,39 @@ REPLACED = [
 
 # The newer says it of something else, or not in one of the forms: both hold.
 KEPT = [
-    # a fact of the older is not repeated
+    # a fact, or most words, of the older are not repeated
     (PORT, "the docs server no longer listens on that port"),
-    (UPLOADS, "uploads are no longer limited"),
     ("uploads are limited to 5 MB and 10 files", "uploads are no longer limited to 5 MB"),
-    ("the shop of Anna ships to Paris", "the shop no longer ships to Paris"),
-    # most of its words are not repeated
     ("the nightly job checks types, links and spelling", "the nightly job no longer checks links"),
     # another subject, or a part of it
-    (PORT, "the admin server no longer listens on port 4000"),
     (PORT, "the docs server of the shop no longer listens on port 4000"),
     (PORT, "the docs server no longer listens on port 4000 in CI"),
     (PORT, "the admin docs server listens on port 4100 instead of 4000"),
     ("the docs server of the shop listens on port 4000", "the docs server listens on port 4100 instead of 4000"),
     ("Anna merges the release branch", "Ben no longer merges the release branch, Anna does"),
-    ("my sister likes green tea", "her sister no longer likes green tea"),
     ("all tests need redis", "some tests no longer need redis"),
     # another object
     (REDIS, "use redis instead of postgres for sessions"),
-    (REDIS, "use postgres instead of cookies for sessions"),
     (REDIS, "use redis for sessions, not for jobs"),
     (REDIS, "use redis and postgres instead of cookies for sessions"),
     (REDIS, "use redis and postgres for sessions instead of that"),
     ("Leo and Eva like tea", "Leo likes tea instead of Eva"),
-    (PORT, "the docs server listens on port 4000, not on 4100"),
-    (PORT, "the docs server listens on port 4000 but not on 4100"),
-    (PORT, "the docs server now listens on port 4000, was 4100"),
-    # something more, and no correction
+    # something more, or in two sentences
     (PORT, "the docs server listens not only on port 4000 but also on 4100"),
-    (PORT, "the docs server does not only listen on port 4000 but also on 4100"),
-    (PORT, "the docs server no longer listens only on port 4000"),
     (PORT, "the docs server on port 4000 listens no longer than that"),
-    (PORT, "the docs server listens on port 4100"),
-    # no form, or in two sentences
-    (PORT, "the docs server left port 4000"),
     (PORT, "the docs server is on 4100. It no longer listens on port 4000"),
-    (PORT, "is it true that the docs server no longer listens on port 4000?"),
     # what lifts a prohibition
     ("never use redis for sessions", "use postgres instead of redis for sessions"),
     ("the worker cannot reach the queue", "the worker can reach the queue now, was unable"),
 ]
 
-CORRECTED = [REPLACED[0], REPLACED[1], REPLACED[5]]
+CORRECTED = [REPLACED[0], REPLACED[1], REPLACED[4]]
 PARALLEL = [
     ("shard 1 lives on db-a", "shard 2 lives on db-b"),
     ("My son Leo is 9 years old.", "My dog Rex is 9 years old."),
     ("migration 0012 runs before 0013", "migration 0013 runs before 0014"),
-    ("Anna reviews the schema changes", "Ben reviews the schema changes"),
     ("the retry limit of the mailer is 5ms", "the retry limit of the mailer is 5s"),
     ("wait 5 s because the broker starts slowly", "wait 10 s because the broker starts slowly"),
-    ("deploys of the shop go out on Mondays", "deploys of the shop go out on Fridays"),
 ]
 
 # Decisions of one name.
@@ -90,15 +73,12 @@ NAMED = [
     ("`db`: postgres", "DB = redis with a pool"),
     ("db-engine: postgres", "db-engine: redis"),
     ("engine = postgres", "engine = redis"),
-    ("`db`: no redis", "`db`: redis"),
 ]
 
 # Another name, or none.
 UNNAMED = [
     ("`db`: postgres for jobs", "`cache`: postgres for jobs"),
-    ("db-engine: postgres for jobs", "db-driver: postgres for jobs"),
     ("decided: postgres for jobs", "decided: postgres for mails"),
-    ("F-001: postgres for jobs", "F-001: postgres for mails"),
     ("we set `db`: postgres", "we set `db`: redis"),
 ]
 
@@ -134,7 +114,7 @@ def test_of_two_decisions_with_one_name_the_newer_holds(old: str, new: str) -> N
 
 @pytest.mark.parametrize(("old", "new"), UNNAMED)
 def test_a_word_before_a_colon_is_no_name(old: str, new: str) -> None:
-    """Nor is the number of a feature, or a name that does not come first; other names are other decisions."""
+    """Nor is a name that does not come first; other names are other decisions."""
     assert [older(DECISION, old, new), older(DECISION, new, old)] == [[], []]
 
 

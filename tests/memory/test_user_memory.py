@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import permutations
 
 import pytest
 
@@ -16,31 +17,23 @@ FILE, ARCHIVE = "_memory.md", "_memory_archive.md"
 OLD, NEW = "Her project is on Python 3.12.", "Her project is no longer on Python 3.12 but on 3.13."
 
 
-class Shared(MemoryStore):
-    """A store in which each of `others` writes once, just before a memory is written."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.others: list[Callable[[], object]] = []
-
-    def put(self, key: Key, data: bytes, expect: str) -> str:
-        if key[-1] == FILE and self.others:
-            self.others.pop(0)()
-        return super().put(key, data, expect)
-
-
 @pytest.fixture
 def memory() -> StoreKey:
     """A memory without lines."""
-    return StoreKey(Shared(), ("alice", FILE))
+    return StoreKey(MemoryStore(), ("alice", FILE))
 
 
-@pytest.fixture
-def others(memory: StoreKey) -> list[Callable[[], object]]:
-    """The others who write into that memory, which has one line."""
-    remember(memory, [OLD])
-    assert isinstance(memory.store, Shared)
-    return memory.store.others
+def between(memory: StoreKey, patch: pytest.MonkeyPatch, other: Callable[[], object]) -> None:
+    """Let another write once, just before the memory is written."""
+    put = memory.store.put
+
+    def late(key: Key, data: bytes, expect: str) -> str:
+        if key == memory.key:
+            patch.setattr(memory.store, "put", put)
+            other()
+        return put(key, data, expect)
+
+    patch.setattr(memory.store, "put", late)
 
 
 def rows(memory: StoreKey) -> list[str]:
@@ -84,19 +77,13 @@ def test_what_is_said_again_stays_one_line_in_the_fuller_wording_with_the_newest
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("My son Leo is 9 years old.", "My dog Rex is 9 years old."),
-        ("She is on call on weekends.", "His sister is on call on weekends."),
-        ("Room 1 of her house has 2 windows.", "Room 3 of her house has 4 windows."),
-    ],
+    ("one", "other"), permutations(["My son Leo is 9 years old.", "My dog Rex is 9 years old."], 2)
 )
-def test_a_parallel_fact_stands_before_the_first_dated_line_that_it_looks_like(old: str, new: str) -> None:
+def test_a_parallel_fact_stands_before_the_first_dated_line_that_it_looks_like(one: str, other: str) -> None:
     """Not before a person's line; what is like none stands last. None leaves the memory, and each has its date."""
-    for one, other in ((old, new), (new, old)):
-        lines = ["# Memory", f"- {one}", line("Likes tea."), line(one), line(one, "2026-01-02"), line("Has a cat.")]
-        kept, gone = curated(lines, [line(other, TODAY), line("Runs marathons.", TODAY)], TODAY)
-        assert (kept, gone) == ([*lines[:3], line(other, TODAY), *lines[3:], line("Runs marathons.", TODAY)], [])
+    lines = ["# Memory", f"- {one}", line("Likes tea."), line(one), line(one, "2026-01-02"), line("Has a cat.")]
+    new = [line(other, TODAY), line("Runs marathons.", TODAY)]
+    assert curated(lines, new, TODAY) == ([*lines[:3], new[0], *lines[3:], new[1]], [])
 
 
 def test_a_persons_own_lines_stay_as_they_are() -> None:
@@ -114,33 +101,34 @@ def test_the_memory_is_bounded_and_the_oldest_lines_move_to_the_archive(memory: 
     memory.store.put(memory.key, "\n".join(["# Memory", "", *old]).encode(), ABSENT)
     remember(memory, ["Her dog is called Rex."])
     found = user_memory.texts(memory)
-    rows, moved = found[FILE].strip().split("\n"), found[ARCHIVE].strip().split("\n")[2:]
-    assert len([row for row in rows if row]) == MOST_LINES and "Rex" in rows[-1]
-    assert {row.partition(" (moved ")[0] for row in moved} | {*rows[2:-1]} == {*old}
-    assert max(row[:14] for row in moved) <= min(row[:14] for row in rows[2:-1])
+    lines, moved = found[FILE].strip().split("\n"), archived(memory)
+    assert len([row for row in lines if row]) == MOST_LINES and "Rex" in lines[-1]
+    assert {row.partition(" (moved ")[0] for row in moved} | {*lines[2:-1]} == {*old}
+    assert max(row[:14] for row in moved) <= min(row[:14] for row in lines[2:-1])
     last = moved[-1].partition(" (moved ")[0]
-    memory.store.put(memory.key, "\n".join([*rows[:2], last, *rows[2:]]).encode(), memory.store.get(memory.key).version)  # type: ignore[union-attr]  # it is there
+    memory.store.put(memory.key, "\n".join([*lines[:2], last, *lines[2:]]).encode(), ANY)
     remember(memory, ["Her cat is called Tom."])
     assert user_memory.texts(memory)[ARCHIVE].count(last) == 1
 
 
-def test_a_line_that_does_not_leave_after_a_conflict_is_taken_out_of_the_archive(
-    memory: StoreKey, others: list[Callable[[], object]]
+def test_a_line_that_does_not_leave_after_a_conflict_is_not_in_the_archive(
+    memory: StoreKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another wrote in between, so that the new line is left out and what it would have replaced stays."""
-    before = memory.store.get(memory.key)
-    assert before
-    others.append(lambda: memory.store.put(memory.key, before.data + f"- {NEW}\n".encode(), ANY))
+    """Where a person's line, written in between, says what was to replace it."""
+    remember(memory, [OLD])
+    lines = f"{user_memory.texts(memory)[FILE]}- {NEW}\n".encode()
+    between(memory, monkeypatch, lambda: memory.store.put(memory.key, lines, ANY))
     remember(memory, [NEW])
     assert (rows(memory), archived(memory)) == (["# Memory", "", OLD, f"- {NEW}"], [])
 
 
 @pytest.mark.parametrize("also", [NEW, "Her project is no longer on Python 3.12 but on 3.11."])
 def test_two_writers_that_replace_the_same_line_lose_nothing(
-    memory: StoreKey, others: list[Callable[[], object]], also: str
+    memory: StoreKey, monkeypatch: pytest.MonkeyPatch, also: str
 ) -> None:
     """The line is in the archive, with what took its place, and each new line is in the memory once."""
-    others.append(lambda: remember(memory, [also]))
+    remember(memory, [OLD])
+    between(memory, monkeypatch, lambda: remember(memory, [also]))
     remember(memory, [NEW])
     assert sorted(rows(memory)[2:]) == sorted({NEW, also})
     assert {row.partition(" by: ")[2] for row in archived(memory) if OLD in row} == {f"{NEW})", f"{also})"}
