@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from harness.base.record import Record
 from harness.memory._corrections import replaces
 from harness.memory._similarity import Index
-from harness.memory._words import plain, words
+from harness.memory._words import NoteWords, plain, words
 from harness.state.raw import RawEntry
 
 MAX_LESSONS = 4000  # beyond that, the oldest with the least evidence stay only in the archive
@@ -141,10 +141,18 @@ class Lessons:
 
     def near(self, kind: str, text: str) -> list[int]:
         """The lessons that look like a note, nearest first."""
+        return self._near(kind, text, Index.is_near)
+
+    def alike(self, lesson: Lesson) -> list[Lesson]:
+        """The other current lessons that seem to say the same in other words, nearest first."""
+        found = (self.all.get(number) for number in self._near(lesson.kind, lesson.text, Index.is_alike))
+        return [one for one in found if one and one is not lesson and one.holds]
+
+    def _near(self, kind: str, text: str, matches: Callable[[Index, NoteWords, NoteWords], bool]) -> list[int]:
         if kind == "other":
             return []
         index, note = self.index_of(kind), words(compared(kind, text))
-        found = (number for number in index.near(note) if index.is_near(note, words(index.texts[number])))
+        found = (number for number in index.near(note) if matches(index, note, words(index.texts[number])))
         return list(dict.fromkeys(index.owners[number] for number in found))
 
     def neighbours(self, lessons: Iterable[Lesson]) -> list[list[Lesson]]:

@@ -1,10 +1,10 @@
 """Graduation: lessons move from a mission to the identities by counted evidence, and how this is recorded.
 
 Three rules make a candidate: a trick noted by workers of two features; a failure in two missions; a convention noted
-again, by another run, after it was in memory. Evidence of other missions counts, also that of a single author, and
-outlives the archive. Lessons that name this project never graduate, and the rules alone do not suffice: advice is an
-order to its reader, so the curator's agent must mark a candidate, or a person note it. With `identity = "counted"` in
-config.toml the rules suffice, and the line says so.
+again, by another run, after it was in memory. Lessons that seem to say the same count together. Evidence of other
+missions counts, also that of a single author, and outlives the archive. Lessons that name this project never graduate,
+and the rules alone do not suffice: advice is an order to its reader, so the curator's agent must mark a candidate, or a
+person note it. With `identity = "counted"` in config.toml the rules suffice, and the line says so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.memory._words import keys, words
 from harness.memory.curation import compaction, growth, private_names
 from harness.memory.curation.compaction import Compaction, Inputs, Occurrence
 from harness.memory.curation.growth import Evidence, Graduation
-from harness.memory.lessons import ADVICE, FAILURES, Lesson, Lessons, best_wording, compared
+from harness.memory.lessons import ADVICE, FAILURES, Lesson, Lessons, best_wording, compared, voice_of
 
 WORKER = "worker"
 MAX_EVIDENCE_OF_LESSON = 3  # occurrences of a lesson recorded as evidence per mission
@@ -104,7 +104,9 @@ def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
             found.append(graduation)
         elif of_person:
             found.append(graduation.replace(text=best_wording(of_person)))
-        elif before.counted:
+        elif before.counted and not any(
+            one.lesson in {other.id for other in made.lessons.alike(lesson)} for one in found
+        ):
             found.append(graduation.replace(text=graduation.text + growth.COUNTED, why=f"{graduation.why}, {BY_COUNT}"))
         else:
             made.candidates.append(graduation)
@@ -149,12 +151,14 @@ def _evidence(mission: str, run: str, said: Occurrence) -> Evidence:
 def _graduation(
     made: Compaction, lesson: Lesson, said: list[Occurrence], texts: list[str], others: _Others
 ) -> Graduation | None:
-    """The graduation of a lesson; None if no rule applies."""
-    here = {voice for voice in lesson.voices if voice.startswith(WORKER + " ")}
+    """The graduation of a lesson, counted with those that seem to say the same; None if no rule applies."""
+    alike = made.lessons.alike(lesson)
+    here = {voice for one in (lesson, *alike) for voice in one.voices if voice.startswith(WORKER + " ")}
     elsewhere = others.like(lesson)
     missions = list(dict.fromkeys(one.mission for one in elsewhere))
     also = {f"{one.mission} {one.feature}" for one in elsewhere if one.role == WORKER}
-    again = any(one.again for one in said)
+    there = [other for other in alike if other.id in made.there]
+    again = any(one.again or any(voice_of(one.entry) not in other.voices[-1:] for other in there) for one in said)
     if lesson.kind == "lesson" and len(here) + len(also) > 1:
         role, why = WORKER, "a trick of two workers"
     elif lesson.kind in FAILURES and missions:
@@ -170,7 +174,7 @@ def _graduation(
         text=text,
         tag=tag,
         missions=[*missions, made.before.mission],
-        count=len(elsewhere) + lesson.count,
+        count=len(elsewhere) + sum(one.count for one in (lesson, *alike)),
         lesson=lesson.id,
         why=why,
     )
