@@ -29,7 +29,7 @@ DECISION = "decision"
 FAILURES = ("avoid", "fail")
 ADVICE = ("lesson", "avoid", "context", "fail")
 SUPERSEDED, FORGOTTEN, RETIRED = "superseded", "forgotten", "retired"
-FORMAT = 3
+FORMAT, OLDER = 3, 2
 
 
 class Lesson(Record):
@@ -185,8 +185,7 @@ class Lessons:
             return
         lesson.texts.append(text)
         if len(lesson.texts) > MAX_WORDINGS:
-            least = min(lesson.texts, key=lambda one: len(words(one).terms))
-            gone = lesson.texts.pop(0 if kind in (DECISION, "other") else lesson.texts.index(least))
+            gone = lesson.texts.pop(0 if kind in (DECISION, "other") else 1)
             self.index_of(kind).remove(compared(kind, gone))
         if kind != "other":
             self.index_of(kind).add(compared(kind, text), lesson.id)
@@ -274,9 +273,7 @@ def render(lessons: Lessons, folded: int, generation: int) -> bytes:
                 del row[name]
         index = lessons.index_of(lesson.kind)
         if lesson.kind != "other":
-            keys = [compared(lesson.kind, text) for text in lesson.texts]
-            row["terms"] = [index.terms_of(key) for key in keys]
-            row |= {"keys": keys} if keys != lesson.texts else {}
+            row["terms"] = [index.terms_of(compared(lesson.kind, text)) for text in lesson.texts]
         rows.append(encode(row))
     return ("\n".join(rows) + "\n").encode("utf-8", "replace")
 
@@ -288,24 +285,27 @@ def parse(data: bytes | None, folded: int, generation: int) -> Lessons | None:
     try:
         head, *rows = data.decode("utf-8").rstrip("\n").split("\n")
         first = json.loads(head)
-        if (first["format"], first["generation"], first["folded"]) != (FORMAT, generation, folded):
+        if first["format"] not in (OLDER, FORMAT) or (first["generation"], first["folded"]) != (generation, folded):
             return None
         lessons = Lessons()
         lessons.written, lessons.others, lessons.owed = first["written"], first["others"], first["owed"]
         lessons.pages = first.get("pages", {})
         for row in rows:
-            _take(lessons, json.loads(row))
+            _take(lessons, json.loads(row), has_terms=first["format"] == FORMAT)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
     return lessons
 
 
-def _take(lessons: Lessons, row: dict[str, Any]) -> None:
-    terms, keys = row.pop("terms", []), row.pop("keys", None)
-    lesson = Lesson(**row)
+def _take(lessons: Lessons, row: dict[str, Any], *, has_terms: bool) -> None:
+    """Add a row's lesson; an older version split words otherwise, and had two more keys."""
+    terms = row.pop("terms", [])
+    lesson = Lesson(**{name: value for name, value in row.items() if has_terms or name not in ("own", "keys")})
     lessons.all[lesson.id] = lesson
     if lesson.kind == "other":
         return
+    if lesson.kind in ADVICE and not has_terms:
+        lesson.choose()
     index = lessons.index_of(lesson.kind)
-    for key, known in zip(keys or lesson.texts, terms, strict=True):
-        index.add(key, lesson.id, known)
+    for text, known in zip(lesson.texts, terms, strict=True):
+        index.add(compared(lesson.kind, text), lesson.id, known if has_terms else None)
