@@ -245,7 +245,7 @@ def test_a_copy_of_a_line_that_is_in_its_place_is_the_persons(mission: Mission) 
     put(mission.layout.path(names.MEMORY), f"{mission.memory}\n## To do\n{line}\n")
     again(mission)
     assert mission.lines("To do") == [line]
-    assert mission.changes() == [("left", SERVER), ("demoted", SERVER)]
+    assert mission.changes() == [("left", SERVER)]
 
 
 def test_hand_lines_that_fill_memory_leave_the_summary_as_it_is(mission: Mission) -> None:

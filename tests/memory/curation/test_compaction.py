@@ -54,16 +54,30 @@ def test_each_tag_has_its_place(mission: Mission) -> None:
     ]
 
 
-def test_the_same_in_other_words_is_counted_not_doubled(mission: Mission) -> None:
-    """In one compaction, with what memory has, and with what only the archive knows."""
+def test_a_note_in_other_words_stands_beside_it_and_each_is_counted_once(mission: Mission) -> None:
+    """The newest first; a note in the same words raises the count of its own line, in one compaction or later."""
     mission.line(SERVER)
     mission.line(SERVER_TOO, feature="F-002")
+    mission.line(f"S{SERVER_TOO[1:]}.", feature="F-003")
     mission.fold()
-    mission.line(SERVER_TOO, feature="F-003")
+    mission.line(SERVER_TOO, feature="F-004")
     mission.fold()
-    assert mission.lines("Lessons") == [f"- [2026-04-24] {SERVER} (F-001, F-002, F-003 · 3x)"]
-    assert mission.dispositions()[1:] == ["merged", "merged"]
-    assert [row["lesson"] for row in mission.rows() if "seq" in row] == [0, 0, 0]
+    assert mission.lines("Lessons") == [
+        f"- [2026-04-24] {SERVER_TOO} (F-002, F-003, F-004 · 3x)",
+        f"- [2026-04-24] {SERVER} (F-001 · 1x)",
+    ]
+    assert [row["lesson"] for row in mission.rows() if "seq" in row] == [0, 1, 1, 1]
+    assert mission.dispositions()[2:] == ["merged", "merged"]
+
+
+def test_avoid_and_trick_of_one_wording_are_two_lessons(mission: Mission) -> None:
+    """And a decision is a third; a failure repeats what is to avoid, and context a trick."""
+    for tag in ("TRICK", "AVOID", "DECISION", "FAIL", "CONTEXT"):
+        mission.line("deleting the cache of the build", tag)
+    mission.fold()
+    assert [row["lesson"] for row in mission.rows() if "seq" in row] == [0, 1, 2, 1, 0]
+    found = ["deleting the cache of the build", "Avoid: deleting the cache of the build"]
+    assert (sorted(texts(mission, "Lessons")), texts(mission, "Decisions")) == (sorted(found), found[:1])
 
 
 def test_a_newer_decision_replaces_the_older_which_is_history(mission: Mission) -> None:
@@ -90,7 +104,8 @@ def test_a_newer_decision_replaces_the_older_which_is_history(mission: Mission) 
         ("installs of the shop no longer use pnpm 9", True),
         ("installs of the shop use npm instead of pnpm 9", True),
         ("installs of the shop use not pnpm 9 but npm", True),
-        ("installs of the shop now use npm, they were using pnpm 9", True),
+        ("installs of the shop now use npm, previously pnpm 9", True),
+        ("installs of the shop now use npm, they were using pnpm 9", False),
         ("installs of the shop no longer use pnpm", False),
         ("pnpm is no longer at 9", False),
         ("never use pnpm 9 for installs of the shop", False),
@@ -99,7 +114,7 @@ def test_a_newer_decision_replaces_the_older_which_is_history(mission: Mission) 
     ],
 )
 def test_a_lesson_leaves_only_for_a_note_that_denies_it(mission: Mission, new: str, leaves: bool) -> None:
-    """In one of four forms, with most of its words and all its facts; any other is on the page before it."""
+    """In one of four forms, and word for word; any other is on the page before it."""
     mission.line(PNPM)
     mission.fold()
     mission.line(new)
@@ -254,7 +269,7 @@ def test_what_is_gated_is_nowhere_but_masked_in_the_archive(
 @pytest.mark.parametrize("tag", ["TRICK", "DECISION"])
 def test_what_is_noted_again_after_it_was_replaced_comes_back_with_its_evidence(mission: Mission, tag: str) -> None:
     """What replaced it is history only as a decision of the same name: no note denies it."""
-    old, new = "`engine`: sqlite", "`engine`: postgres instead of sqlite"
+    old, new = "`db-engine`: sqlite", "`db-engine`: postgres and no other"
     for number, text in enumerate([old, old, new, new, old]):
         mission.note(tag, text, f"F-00{number}")
         mission.fold()
