@@ -27,7 +27,7 @@ NOTES = [
     ("TRICK", SEEN),
     ("TRICK", FAR),
     ("DECISION", USES),
-    ("DECISION", "artifacts of compilation are thrown away after each job"),
+    ("DECISION", "the cache of the build is thrown away after each job"),
     ("TRICK", "run `make gen` after each change of schema.graphql, or the resolvers do not compile any more at all"),
 ]
 
@@ -85,6 +85,7 @@ def test_shorter_words_replace_longer_ones(layout: Layout) -> None:
         ({"do": "same", "entries": [0, 99]}, "entry 99"),
         ({"do": "same", "entries": [0, 2]}, "a decision"),
         ({"do": "same", "entries": [0]}, "one lesson already"),
+        ({"do": "newer", "entries": [1, 4]}, "entry 1 is about something else than entry 4"),
         ({"do": "retire", "entries": [0]}, "'why'"),
         ({"do": "delete", "entries": [0]}, "'do'"),
         ({"do": "same", "entries": "all"}, "'entries'"),
@@ -142,28 +143,29 @@ def test_a_curator_with_an_agent_is_asked_and_its_answer_taken(house: House) -> 
 PORT = "the login page of the shop listens on port 8080 behind the proxy"
 OTHER_PORT = "the login page of the shop listens on port 9090 instead of 8080 behind the proxy"
 TWICE = "the login page of the shop listens on the port 8080, behind the proxy"
+BOTH = "the login page of the shop listens on port 8080 and on port 9090"
 SEEDED = "seed the fixtures of the shop with `make seed` before the browser tests"
 NEARLY = "seed the fixtures of the shop with `make seed` before the slow browser tests"
 
 
 @pytest.fixture
 def likened(tmp_path: Path) -> Layout:
-    """A mission with notes of which code takes two for one, and one for a correction of another."""
+    """A mission with look-alikes, of which code takes one for a correction of another."""
     made = mission(tmp_path)
     for number, text in enumerate((SEEDED, NEARLY, PORT, OTHER_PORT)):
         raw.append(made, "worker", f"F-{number:03}", [("TRICK", text)])
     return made
 
 
-def test_code_alone_takes_notes_that_are_alike_for_one(likened: Layout) -> None:
-    """What the next test undoes."""
+def test_code_alone_keeps_look_alikes_and_drops_what_is_corrected(likened: Layout) -> None:
+    """The next test undoes the correction."""
     text, made = summary(likened)
-    assert (SEEDED in text) != (NEARLY in text)
-    assert PORT not in text
-    assert [row.disposition for row in made.archived] == ["promoted", "merged", "superseded", "promoted"]
+    assert all(one in text for one in (SEEDED, NEARLY, OTHER_PORT))
+    assert f"{PORT}\n" not in text
+    assert [row.disposition for row in made.archived] == ["promoted", "promoted", "superseded", "promoted"]
 
 
-def test_an_agent_keeps_apart_what_code_takes_for_one(likened: Layout) -> None:
+def test_an_agent_keeps_apart_what_code_takes_for_a_correction(likened: Layout) -> None:
     """An entry begins a lesson of its own, replaces nothing, and is not left out for its likeness; made anew it is the same."""
     text, made = summary(likened, {"do": "apart", "entries": [0, 1]}, {"do": "apart", "entries": [3]})
     assert all(f"] {one}\n" in text for one in (SEEDED, NEARLY, PORT, OTHER_PORT))
@@ -176,11 +178,11 @@ def test_an_agent_keeps_apart_what_code_takes_for_one(likened: Layout) -> None:
 
 
 def test_apart_and_then_the_same_moves_an_entry(likened: Layout) -> None:
-    """From the lesson for which code took it to another; words that are there already stay one lesson."""
+    """From the lesson that it corrects to another; words that are there already stay one lesson."""
     raw.append(likened, "worker", "F-009", [("TRICK", SEEDED), ("TRICK", TWICE)])
     rows = [
         {"do": "apart", "entries": [1, 3, 4, 5]},
-        {"do": "same", "entries": [1, 3]},
+        {"do": "same", "entries": [1, 3], "text": OTHER_PORT},
         {"do": "same", "entries": [5, 2]},
     ]
     _, made = summary(likened, *rows)
@@ -218,7 +220,7 @@ def test_the_prompt_has_look_alikes_in_groups(layout: Layout, tmp_path: Path) ->
     """The newest of a group first; also those of an earlier compaction, beside a new one."""
     ports = [f"the login page of the shop listens on port {number} behind the proxy" for number in (8080, 9090, 7070)]
     raw.append(layout, "worker", "F-009", [("TRICK", ports[0])])
-    assert "Look-alikes" not in offered(layout, tmp_path)
+    assert ports[0] not in offered(layout, tmp_path).rpartition("Look-alikes")[2]
     summary(layout)
     raw.append(layout, "worker", "F-009", [("TRICK", text) for text in ports[1:]])
     head, _, rows = offered(layout, tmp_path).rpartition(":\n7: ")
@@ -233,6 +235,30 @@ def test_an_operation_that_is_refused_changes_nothing(layout: Layout) -> None:
     assert "add facts" in made.wrong[0]
     assert all(note in text for _, note in NOTES)
     assert not [row for row in made.rows if isinstance(row, LessonChange)]
+
+
+@pytest.mark.parametrize(("text", "taken"), [(None, 0), (BOTH.removesuffix(" and on port 9090"), 0), (BOTH, 1)])
+def test_two_notes_become_one_only_with_the_numbers_of_both(layout: Layout, text: str | None, taken: int) -> None:
+    """A line in the words of one of them would lose the port of the other."""
+    for port in (8080, 9090):
+        raw.append(layout, "worker", "F-009", [("TRICK", f"the login page of the shop listens on port {port}")])
+    short, made = summary(layout, {"do": "same", "entries": [5, 6], **({"text": text} if text else {})})
+    assert (made.taken, len(made.known.all), f"- {BOTH}\n" in short) == (taken, 7 - taken, bool(taken))
+    assert taken or "one line would lose" in made.wrong[0]
+
+
+@pytest.mark.parametrize("right", [1, 2])
+def test_an_answer_that_is_mostly_wrong_is_not_taken_at_all(layout: Layout, right: int) -> None:
+    """Its one good operation neither; where code refuses half of it, the other half is taken."""
+    rows = [{"do": "retire", "entries": [number], "why": "stale"} for number in range(right)]
+    rows += [{"do": "same", "entries": [0, 2]}] * 2
+    folder = str(Path(layout.state).parent / "identity")
+    *_, message = curator.compact_all(layout, folder, "m-1", "run-1", TODAY, rows=rows)
+    heard = "2 of 4" if right == 2 else "0 of 3"
+    since = "" if right == 2 else ", since most are wrong"
+    assert message.startswith(f"{heard} operations of the agent taken{since}; operation {right + 1}: ")
+    text = Path(layout.path(names.SUMMARY)).read_text(encoding="utf-8")
+    assert (SEEN in text, FAR in text) == ((False, False) if right == 2 else (True, True))
 
 
 @pytest.mark.parametrize("what", ["same", "newer"])
