@@ -89,7 +89,7 @@ def test_one_mission_does_not_fill_what_all_missions_read(folder: str) -> None:
 
 
 def test_the_same_in_other_words_raises_the_count(folder: str) -> None:
-    """One item, both missions."""
+    """One item, both missions; only what graduates in other words is an item of its own."""
     identity.record(
         folder,
         [told(1, "stop the dev server before you run e2e tests: they also need port 3000")],
@@ -97,10 +97,14 @@ def test_the_same_in_other_words_raises_the_count(folder: str) -> None:
         TODAY,
     )
     other = "The dev server must be stopped before running the e2e tests, both bind port 3000"
-    identity.record(folder, [told(1, other, "b-2")], [up(other)], "2026-05-01")
+    first = up("Stop the dev server before you run e2e tests: they also need port 3000.")
+    identity.record(folder, [told(1, other, "b-2")], [first], "2026-05-01")
     (item,) = identity.parse(identity.text(folder, "worker")).items("")
     assert (item.where, item.count, item.date) == (["a-1", "b-2"], 2, "2026-05-01")
     assert item.text.startswith("stop the dev server")
+    identity.record(folder, [], [up(other)], "2026-05-01")
+    items = identity.parse(identity.text(folder, "worker")).items("")
+    assert [(one.text, one.count) for one in items] == [(item.text, 2), (other, 2)]
 
 
 def test_a_failure_becomes_something_to_avoid_and_apart_from_tricks(folder: str) -> None:
@@ -262,11 +266,11 @@ def test_a_kill_before_any_step_neither_forgets_a_line_nor_brings_one_back(folde
 
 
 def test_a_line_that_a_person_deletes_is_forgotten_and_another_mission_brings_none_back(folder: str) -> None:
-    """Only that one: what was put in other words is there, and so is what another mission wrote since."""
+    """Only that one: what a person made a line of their own is there, and so is what another mission wrote since."""
     teach(folder, 4)
     path = Path(folder, "worker.md")
     lines = path.read_text().splitlines(True)
-    path.write_text("".join([lines[0], lines[1], "- mine: word2 is number 2\n", lines[4]]))
+    path.write_text("".join([lines[0], lines[1], "- Word2 is number 2.\n", lines[4]]))
     for _ in range(2):
         assert identity.forgotten(folder) == [("worker", "word1 is number 1")]
         identity.record(folder, [told(9, "run setup first", "b-2")], [up("run setup first")], TODAY)
