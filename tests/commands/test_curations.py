@@ -64,7 +64,7 @@ def test_a_broken_archive_does_not_end_the_status(house: House) -> None:
 
 
 def test_a_diff_shows_the_lines_that_left_the_summary(house: House) -> None:
-    """As the run found the page, and as it left it."""
+    """The texts that the run found on the page, and did not leave there."""
     page = house.state / "memory/summary.md"
     for number in range(60):
         house.harness(
@@ -78,7 +78,7 @@ def test_a_diff_shows_the_lines_that_left_the_summary(house: House) -> None:
         )
     assert house.role("curator").code == 0
     after = page.read_text().split("\n")
-    gone = [line for line in before if line.startswith("- ") and line not in after]
+    gone = [line[2:] for line in before if line.startswith("- ") and line not in after]
     assert before[0].startswith("## ") and before[0] not in after  # what the pages have more is counted in it
     assert gone and curations.diff(house.layout, "")["left"] == gone
     assert f"left summary.md ({len(gone)})\n  {gone[0]}\n" in house.harness("memory", "diff").out

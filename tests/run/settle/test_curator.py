@@ -33,13 +33,15 @@ from tests.missions import CHECKOUT, PROGRAM, House
 from tests.planned import reply
 
 TODAY = "2026-04-24"
-MARKS = reply(
-    operations=[{"do": "identity", "entries": [number]} for number in range(10)]
-)  # an agent's, of its first notes
 TRICK = "stop the dev server before you run e2e tests: they also need port 3000"
 TRICK_TOO = "The dev server must be stopped before running the e2e tests, both bind port 3000"
 TAGS = (*raw.TAGS, "-")
 TORTURING = pytest.mark.skipif(not crash.TORTURE, reason="a gigabyte: HARNESS_TORTURE=1 runs it")
+
+
+def marking(count: int) -> dict[str, str]:
+    """A reply of an agent that lets its first notes go to an identity, so many."""
+    return reply(operations=[{"do": "identity", "entries": [number]} for number in range(count)])
 
 
 @pytest.fixture
@@ -427,7 +429,7 @@ def test_a_crash_at_any_step_loses_and_doubles_nothing(layout: Layout, folder: s
         note(layout, "TRICK", TRICK if number % 2 else f"word{number}", f"F-{number}")
     fold(layout, folder)
     for number in range(12, 19):
-        note(layout, "TRICK", TRICK_TOO if number % 2 else f"word{number}", f"F-{number}")
+        note(layout, "TRICK", TRICK if number % 2 else f"word{number}", f"F-{number}")
     whole, start, saved = accounted(layout), everything(layout, folder), tmp_path / "saved"
     shutil.copytree(tmp_path, saved, ignore=shutil.ignore_patterns("saved"))
     stops = 0
@@ -527,10 +529,10 @@ def test_a_run_of_the_curator_folds_what_the_mission_noted(house: House) -> None
     """A trick of two workers reaches memory, summary and identity; a project file name does not; the next prompt has it."""
     for feature in ("F-001", "F-002"):
         raw.append(house.layout, "worker", feature, [("TRICK", TRICK), ("TRICK", "main.py has to be closed first")])
-    house.script("curator", MARKS)
+    house.script("curator", marking(4))
     done = house.role("curator")
     assert (done.code, house.result()["outcome"]) == (0, "ok"), done
-    assert house.result()["reason"].startswith("4 notes folded, 1 new in identities (1 in all); 4 of 10 operations")
+    assert house.result()["reason"].startswith("4 notes folded, 1 new in identities (1 in all); 4 of 4 operations")
     assert "Candidates for an identity:\n0: to worker, a trick of two workers" in house.prompt()
     assert TRICK in house.read("memory/MEMORY.md")
     assert TRICK in house.read("memory/summary.md")
@@ -568,7 +570,7 @@ def test_a_line_that_a_person_deletes_from_an_identity_does_not_come_back(house:
     for text in (TRICK, other):
         for feature in ("F-001", "F-002"):
             raw.append(house.layout, "worker", feature, [("TRICK", text)])
-    house.script("curator", MARKS)
+    house.script("curator", marking(6))
     assert house.role("curator").code == 0
     page = house.identity / "worker.md"
     page.write_text("".join(line for line in page.read_text().splitlines(True) if TRICK not in line))
@@ -594,7 +596,7 @@ def test_what_names_this_project_does_not_graduate(house: House) -> None:
     for text in (*named, TRICK):
         for feature in ("F-001", "F-002"):
             raw.append(house.layout, "worker", feature, [("TRICK", text)])
-    house.script("curator", MARKS)
+    house.script("curator", marking(10))
     assert house.role("curator").code == 0
     assert [item[0] for item in identities(str(house.identity))] == [TRICK]
 
