@@ -26,7 +26,7 @@ def uncurated(layout: Layout) -> list[RawEntry]:
 
 
 def diff(layout: Layout, run_id: str) -> dict[str, Any]:
-    """The changes by a curation, by default the newest: `run`, `entries` and `changes` as archived, in order, and the lines that
+    """The changes by a curation, by default the newest: `run`, `entries` and `changes` as archived, in order, and the texts that
     `left` summary.md; `why` if there are none. Raises UsageFault for an unknown run."""
     mission.check_format(layout)
     if run_id:

@@ -126,7 +126,7 @@ class _Folder:
         if not missing:
             return []
         index = growth.ItemIndex(shown)
-        return [text for text in missing if index.find(text) is None]
+        return [text for text in missing if index.alike(text) is None]
 
     def put_pages(self, texts: dict[str, str], taken_back: list[tuple[str, str]]) -> None:
         """Write pages, and WRITTEN in the order that the module describes; first what persons deleted, before its trace goes."""

@@ -20,6 +20,7 @@ from harness.memory.curation import compaction, growth, private_names
 from harness.memory.curation.compaction import Compaction, Inputs, Occurrence
 from harness.memory.curation.growth import Evidence, Graduation
 from harness.memory.lessons import ADVICE, FAILURES, Lesson, Lessons, best_wording, compared, voice_of
+from harness.memory.pages import PageItem
 
 WORKER = "worker"
 MAX_EVIDENCE_OF_LESSON = 3  # occurrences of a lesson recorded as evidence per mission
@@ -85,6 +86,7 @@ def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
     marked = {lesson.id for lesson in map(made.lesson_of, made.marked) if lesson}
     evidence: list[Evidence] = []
     found: list[Graduation] = []
+    counted: list[Graduation] = []
     for number, said in touched.items():
         lesson = made.lessons.all[number]
         texts = [
@@ -104,13 +106,24 @@ def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
             found.append(graduation)
         elif of_person:
             found.append(graduation.replace(text=best_wording(of_person)))
-        elif before.counted and not any(
-            one.lesson in {other.id for other in made.lessons.alike(lesson)} for one in found
-        ):
-            found.append(graduation.replace(text=graduation.text + growth.COUNTED, why=f"{graduation.why}, {BY_COUNT}"))
+        elif before.counted:
+            counted.append(graduation)
         else:
             made.candidates.append(graduation)
+    for number, graduation in enumerate(counted):
+        if not _is_known(graduation, [*found, *counted[:number]], before):
+            text, why = graduation.text + growth.COUNTED, f"{graduation.why}, {BY_COUNT}"
+            found.append(graduation.replace(text=text, why=why))
     return evidence, _with_room(made, evidence, found)
+
+
+def _is_known(one: Graduation, others: list[Graduation], before: Inputs) -> bool:
+    """Whether the identity, or one of the others for it, seems to say the same in other words."""
+    shown = growth.shown_text(one.tag, one.text)
+    texts = [growth.shown_text(other.tag, other.text) for other in others if other.role == one.role]
+    items = [PageItem(date="", text=text) for text in texts]
+    index = growth.ItemIndex([*identity.parse(before.identities.get(one.role, "")).items(""), *items])
+    return index.find(shown) is None and index.alike(shown) is not None
 
 
 def _with_room(made: Compaction, evidence: list[Evidence], graduations: list[Graduation]) -> list[Graduation]:

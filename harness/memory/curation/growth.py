@@ -57,8 +57,8 @@ def grow(
             item = PageItem(date=today, text=shown, count=0, where=one.missions[-pages.MAX_NAMED :])
             new.append(item)
             index.add(item)
-        if item.text == shown + COUNTED:
-            item.text = shown  # now marked, or noted by a person
+        if not shown.endswith(COUNTED):
+            item.text = item.text.removesuffix(COUNTED)  # now marked, or noted by a person
         item.count = max(item.count, one.count if item.count == 0 else 0)
         touched.append(item)
     occurrences = _occurrences(ItemIndex(touched), known)
