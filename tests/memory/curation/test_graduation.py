@@ -65,7 +65,7 @@ def test_a_count_alone_moves_a_lesson_where_a_person_chose_so(mission: Mission) 
     mission.note("TRICK", SERVER_TOO, "F-002")
     made = mission.fold(rows=[], counted=True)
     assert mission.identities() == [(f"{SERVER} [counted]", ["m-1"], 2)]
-    assert [one.text for one in made.candidates] == [SERVER_TOO]
+    assert made.candidates == []
     (why,) = {row["why"] for row in mission.rows() if row.get("change") == "graduated"}
     assert why == "to worker.md: a trick of two workers, by counting alone"
     mission.note("TRICK", SERVER, "F-003")
