@@ -8,9 +8,10 @@ import pytest
 
 from harness.memory._corrections import replaces
 from harness.memory.lessons import DECISION, Lessons
+from tests.helpers import is_linear
 from tests.memory.curating import Mission
 
-PORT, REDIS = "the docs server listens on port 4000", "use redis for sessions"
+PORT, REDIS, UPLOADS = "the docs server listens on port 4000", "use redis for sessions", "uploads are limited to 5 MB"
 
 # (older, newer): the newer says in one of the forms that the older no longer holds.
 REPLACED = [
@@ -18,47 +19,73 @@ REPLACED = [
         "the web team merges the release branch",
         "the web team no longer merges the release branch; the core team merges it",
     ),
-    ("uploads are limited to 5 MB", "uploads are no longer limited to 5 MB but to 20 MB"),
+    (UPLOADS, "uploads are no longer limited to 5 MB but to 20 MB"),
     (PORT, "the docs server listens on port 4100 instead of 4000"),
     (PORT, "the docs server listens on a socket rather than on port 4000"),
-    (PORT, "the docs server listens on port 4100 now, not on 4000"),
     (REDIS, "use postgres instead of redis for sessions"),
-    ("Anna and Ben merge the release branch", "Anna and Carl merge the release branch instead of Ben"),
     (PORT, "the docs server does not listen on port 4000 but on 4100"),
     (PORT, "the docs server now listens on port 4100, was 4000"),
-    (PORT, "the docs server now listens on port 4100 (it was 4000)"),
-    (PORT, "the docs server is now on port 4100, previously on port 4000"),
+    (PORT, "the docs server now listens on port 4100 (previously on port 4000)"),
+    # what it has besides is a clause of its own
+    (f"{PORT}, as agreed", "the docs server no longer listens on port 4000"),
 ]
 
 # The newer says it of something else, or not in one of the forms: both hold.
 KEPT = [
-    # a fact, or most words, of the older are not repeated
+    # a fact or a plain word of the older is not repeated, or only in another form
     (PORT, "the docs server no longer listens on that port"),
-    ("uploads are limited to 5 MB and 10 files", "uploads are no longer limited to 5 MB"),
-    ("the nightly job checks types, links and spelling", "the nightly job no longer checks links"),
+    (f"{UPLOADS}, 10 files", "uploads are no longer limited to 5 MB"),
+    ("the nightly job checks types and links of the site", "the nightly job no longer checks links of the site"),
+    ("Anna merges the release branch", "the release branch is no longer merged"),
+    (f"{PORT} in the shop", "the docs server no longer listens on port 4000"),
+    (f"{PORT}. Its log is in var", "the docs server no longer listens on port 4000"),
+    (f"{PORT}, so the server has a proxy", "the docs server no longer listens on port 4000"),
     # another subject, or a part of it
     (PORT, "the docs server of the shop no longer listens on port 4000"),
-    (PORT, "the docs server no longer listens on port 4000 in CI"),
-    (PORT, "the admin docs server listens on port 4100 instead of 4000"),
     ("the docs server of the shop listens on port 4000", "the docs server listens on port 4100 instead of 4000"),
     ("Anna merges the release branch", "Ben no longer merges the release branch, Anna does"),
-    ("all tests need redis", "some tests no longer need redis"),
+    ("the worker calls the api", "the api no longer calls the worker"),
+    # a limit
+    (PORT, "the docs server no longer listens on port 4000 in CI"),
+    (PORT, "the docs server listens on port 4100 in CI instead of 4000"),
+    (REDIS, "in tests use postgres instead of redis for sessions"),
+    (UPLOADS, "uploads are no longer limited to 5 MB, except in the shop"),
+    (UPLOADS, "uploads are no longer limited to 5 MB but only on staging"),
     # another object
     (REDIS, "use redis instead of postgres for sessions"),
-    (REDIS, "use redis for sessions, not for jobs"),
-    (REDIS, "use redis and postgres instead of cookies for sessions"),
     (REDIS, "use redis and postgres for sessions instead of that"),
-    ("Leo and Eva like tea", "Leo likes tea instead of Eva"),
+    ("Leo and Eva like tea", "Eva no longer likes tea"),
+    # the form is denied, asked, a condition or an attempt
+    (REDIS, "never use postgres instead of redis for sessions"),
+    ("run the tests with the seed", "the tests no longer run without the seed"),
+    (PORT, "does the docs server no longer listen on port 4000?"),
+    (PORT, "if the docs server no longer listens on port 4000, restart it"),
+    (REDIS, "we tried postgres instead of redis for sessions, it was slower"),
     # something more, or in two sentences
-    (PORT, "the docs server listens not only on port 4000 but also on 4100"),
+    (PORT, "the docs server does not just listen on port 4000 but on 4100 too"),
     (PORT, "the docs server on port 4000 listens no longer than that"),
     (PORT, "the docs server is on 4100. It no longer listens on port 4000"),
     # what lifts a prohibition
     ("never use redis for sessions", "use postgres instead of redis for sessions"),
-    ("the worker cannot reach the queue", "the worker can reach the queue now, was unable"),
 ]
 
-CORRECTED = [REPLACED[0], REPLACED[1], REPLACED[4]]
+# Other words, as many as the older has or more: also what a reader takes for the same.
+OTHER_WORDS = [
+    ("use the cache in the pipeline", "disable the cache in the pipeline"),
+    ("the port is in use", "the port is out of use"),
+    ("используйте pnpm для установки", "не используйте pnpm для установки"),
+    ("run the migrations before the seed data", "run the seed data before the migrations"),
+    ("the api calls the worker", "the api is called by the worker"),
+    ("the timeout of the mailer is 5 s", "the timeout of the mailer is 5 min"),
+    ("coverage > 80 needed", "coverage < 80 needed"),
+    ("delete branches with git branch -d", "delete branches with git branch -D"),
+    ("the tests pass, the lint does not", "the tests do not pass, the lint does"),
+    ("the server is on host alpha", "the server was on host alpha"),
+    ("测试之前必须启动数据库", "测试之后必须启动数据库"),
+    ("the deploy needs two approvals", "the deploy needs 2 approvals"),
+]
+
+CORRECTED = REPLACED[:3]
 PARALLEL = [
     ("shard 1 lives on db-a", "shard 2 lives on db-b"),
     ("My son Leo is 9 years old.", "My dog Rex is 9 years old."),
@@ -69,40 +96,62 @@ PARALLEL = [
 
 # Decisions of one name.
 NAMED = [
-    ("`db`: postgres", "`db`: redis"),
-    ("`db`: postgres", "DB = redis with a pool"),
+    ("db-engine: postgres", "`DB-engine` = redis with a pool"),
     ("db-engine: postgres", "db-engine: redis"),
     ("engine = postgres", "engine = redis"),
 ]
 
 # Another name, or none.
 UNNAMED = [
-    ("`db`: postgres for jobs", "`cache`: postgres for jobs"),
-    ("decided: postgres for jobs", "decided: postgres for mails"),
-    ("we set `db`: postgres", "we set `db`: redis"),
+    ("db-engine: postgres for jobs", "cache-engine: postgres for jobs"),
+    ("`db`: postgres", "`db`: redis"),
+    ("docs/api.md: describe errors", "docs/api.md: describe pages"),
+    ("we set db-engine: postgres", "we set db-engine: redis"),
 ]
+
+# A kind, and a note; another, which is neither the same nor a correction.
+KINDS = [
+    ("lesson", REDIS, "avoid", REDIS),
+    ("fail", REDIS, "context", REDIS),
+    ("lesson", REDIS, "avoid", REPLACED[4][1]),
+    ("avoid", PORT, "lesson", REPLACED[2][1]),
+    ("avoid", "set debug to true", "avoid", "set debug to false"),
+    ("lesson", REDIS, DECISION, REPLACED[4][1]),
+]
+
+
+def related(kind: str, old: str, of: str, new: str) -> tuple[int | None, list[int]]:
+    """Whether the only lesson, 0, is the same as a newer note of another kind, and whether the note replaces it."""
+    known = Lessons()
+    known.add(0, kind, old)
+    return known.relations(of, new)
 
 
 def older(kind: str, old: str, new: str) -> list[int]:
     """The lessons that a newer note of a kind replaces, where there is one."""
-    known = Lessons()
-    known.add(0, kind, old)
-    return known.relations(kind, new)[1]
+    return related(kind, old, kind, new)[1]
 
 
 @pytest.mark.parametrize(("old", "new"), REPLACED)
 def test_a_note_that_says_that_an_older_one_no_longer_holds_replaces_it(old: str, new: str) -> None:
-    """As a lesson and as a decision; the older, noted behind it, does not replace it in turn."""
+    """Advice, a failure, or a decision; the older, noted behind it, does not replace it in turn."""
     assert replaces(new, old, decisions=False)
-    assert [older("lesson", old, new), older(DECISION, old, new)] == [[0], [0]]
+    assert [older(kind, old, new) for kind in ("lesson", "avoid", DECISION)] == [[0]] * 3
     assert older("lesson", new, old) == []
 
 
-@pytest.mark.parametrize(("old", "new"), [*KEPT, *PARALLEL])
+@pytest.mark.parametrize(("old", "new"), [*KEPT, *OTHER_WORDS, *PARALLEL])
 def test_a_near_miss_stands_beside_the_older_note(old: str, new: str) -> None:
-    """Whichever came first: a line that is wrongly replaced is lost."""
+    """Whichever came first: a line that is wrongly replaced, or taken for another, is lost."""
     assert not replaces(new, old, decisions=True)
-    assert [older(kind, *pair) for kind in ("lesson", DECISION) for pair in ((old, new), (new, old))] == [[]] * 4
+    pairs = [(kind, *pair) for kind in ("lesson", "avoid", DECISION) for pair in ((old, new), (new, old))]
+    assert [related(kind, one, kind, other) for kind, one, other in pairs] == [(None, [])] * 6
+
+
+@pytest.mark.parametrize(("kind", "old", "of", "new"), KINDS)
+def test_advice_failures_and_decisions_are_apart(kind: str, old: str, of: str, new: str) -> None:
+    """The same words are an order and a prohibition, and none corrects the other."""
+    assert [related(kind, old, of, new), related(of, new, kind, old)] == [(None, [])] * 2
 
 
 @pytest.mark.parametrize(("old", "new"), NAMED)
@@ -116,6 +165,13 @@ def test_of_two_decisions_with_one_name_the_newer_holds(old: str, new: str) -> N
 def test_a_word_before_a_colon_is_no_name(old: str, new: str) -> None:
     """Nor is a name that does not come first; other names are other decisions."""
     assert [older(DECISION, old, new), older(DECISION, new, old)] == [[], []]
+
+
+def test_a_correction_is_looked_for_in_time_that_grows_with_the_note() -> None:
+    """Whatever stands before and behind a form, in one sentence or in many."""
+    for part in ("x ", "now ", "not ", "no longer ", "instead of ", "x, was ", "not, but. ", "("):
+        text = part * (10**3 // len(part))
+        assert is_linear(lambda note: replaces(f"{note} instead of {note}", "redis x", decisions=True), text), part
 
 
 @pytest.mark.parametrize("tag", ["TRICK", "CONTEXT"])
