@@ -74,33 +74,57 @@ def test_a_lesson_shows_its_fullest_words_and_a_decision_its_newest() -> None:
 
 
 def test_wordings_are_bounded_and_each_is_found() -> None:
-    """The first of advice stays, the oldest of a decision leaves."""
-    for kind, kept in (("lesson", "wording 0 of thing"), (DECISION, "wording 19 of thing")):
+    """Of advice the one that says least leaves, of a decision the oldest."""
+    full = "wording 0 of a thing with parts"
+    for kind, kept in (("lesson", full), (DECISION, "wording 19 of thing")):
         made = Lessons()
-        one = made.add(0, kind, "wording 0 of thing")
-        for number in range(20):
+        one = made.add(0, kind, full)
+        for number in range(1, 20):
             made.say(one, kind, f"wording {number} of thing")
         assert len(one.texts) == lessons.MAX_WORDINGS
-        assert kept in one.texts
+        assert kept in one.texts and one.text == kept
         assert all(made.relations(kind, text) == (0, []) for text in one.texts)
+        assert made.relations(kind, "wording 1 of thing") == (None, [])
 
 
 @pytest.mark.parametrize("kind", ["lesson", "avoid", DECISION])
 def test_the_same_words_are_the_same_lesson(kind: str) -> None:
-    """Also where none of them tells anything, or where they differ in case, space and a full stop."""
+    """Also where none of them tells anything, or where they differ in space, backticks and a full stop."""
     made = Lessons()
-    made.add(7, kind, "Keep it as it is.")
-    for text in ("Keep it as it is.", "keep it  as it is"):
+    made.add(7, kind, "keep `it` as it is.")
+    for text in ("keep `it` as it is.", "keep it  as it is"):
         assert made.relations(kind, text) == (7, [])
+    assert made.relations(kind, "keep it as it is, always") == (None, [])
+    assert kind == "avoid" or made.relations(kind, "Keep it as it is") == (7, [])
 
 
-def test_what_was_replaced_comes_back_on_new_terms_as_a_lesson_of_its_own() -> None:
-    """In its own words; without new terms it is the old lesson again."""
+def test_what_was_replaced_comes_back_in_its_own_words_only() -> None:
+    """In others, or on new terms, it is a lesson of its own."""
     made = Lessons()
     old = made.add(0, "lesson", "materialize fct_orders as incremental")
-    made.supersede(old, made.add(1, "avoid", "never materialize fct_orders as incremental, it loses late rows"))
-    again, anew = ("fct_orders is materialized incremental again", "materialize fct_orders as incremental, lookback 3")
-    assert [made.relations("lesson", text)[0] for text in (again, anew)] == [0, None]
+    made.supersede(old, made.add(1, "lesson", "materialize fct_orders as a table rather than as incremental"))
+    again, anew = old.text, ("materialize fct_orders as incremental again", f"{old.text}, lookback 3")
+    assert [made.relations("lesson", text)[0] for text in (again, *anew)] == [0, None, None]
+
+
+def test_a_correction_that_is_repeated_corrects_what_was_noted_in_between() -> None:
+    """Word for word; it stays one lesson."""
+    made, new = Lessons(), "uploads are no longer limited to 5 MB but to 20 MB"
+    made.add(0, "lesson", new)
+    between = made.add(1, "lesson", "uploads are limited to 5 MB")
+    assert made.relations("lesson", new) == (0, [1])
+    made.supersede(between, made.all[0])
+    assert made.relations("lesson", new) == (0, [])
+
+
+def test_a_deleted_lesson_does_not_return_in_other_words() -> None:
+    """As advice; with another fact, or as a failure, it is another lesson."""
+    made = Lessons()
+    made.add(0, "lesson", SERVER).state = lessons.FORGOTTEN
+    assert [made.relations(kind, SERVER_TOO)[0] for kind in ("lesson", "context", "avoid")] == [0, 0, None]
+    assert made.relations("lesson", SERVER_TOO.replace("3000", "4000")) == (None, [])
+    made.add(1, "lesson", SERVER_TOO)
+    assert made.relations("lesson", SERVER_TOO) == (1, [])
 
 
 def test_a_fact_that_is_noted_as_advice_is_advice() -> None:
