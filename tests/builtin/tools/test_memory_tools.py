@@ -87,7 +87,11 @@ def test_what_was_kept_of_a_user_is_found_and_read_with_and_without_a_mission(
     """All of it: lines of today, and those that others took the place of."""
     for one in (remembering_bench, bench):
         one.own.memory = StoreKey(MemoryStore(), ("alice", "_memory.md"))
-        for text in ("Her project is on Python 3.12.", "Her project is on Python 3.13, not on 3.12.", "She likes tea."):
+        for text in (
+            "Her project is on Python 3.12.",
+            "Her project is on Python 3.13 instead of 3.12.",
+            "She likes tea.",
+        ):
             one.said("memory_save", text=text)
         said = one.said("memory_search", query="project python").split("\n")
         assert {row.split(":")[0] for row in said} == {"_memory.md", "_memory_archive.md"}
