@@ -51,7 +51,8 @@ class Index:
         number = self.number.pop(text, None)
         if number is None:
             return
-        self.exact.pop(plain(text), None)
+        if self.exact.get(plain(text)) == self.owners[number]:
+            del self.exact[plain(text)]
         self._resize(-1)
         for term in self.terms[number]:
             self.listed[term].remove(number)

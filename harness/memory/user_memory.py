@@ -46,11 +46,13 @@ def remember(memory: StoreKey, facts: Sequence[str]) -> list[str]:
         lines, version = _read(memory, HEAD)
         kept, gone = curated(lines, rows, today)
         tried |= dict.fromkeys(_archive(archive_of(memory), gone))  # first: after a crash a line is in both
+        wrong = [one for one in tried if one not in gone and _is_of(one, kept)]
         try:
-            memory.store.put(memory.key, _bytes(_headed(kept, archive_of(memory))), version)
+            memory.store.put(memory.key, _bytes(_headed(kept, archive_of(memory), wrong)), version)
         except VersionConflict:
             continue
-        _take_back(archive_of(memory), [one for one in tried if one not in gone and _is_of(one, kept)])
+        _take_back(archive_of(memory), wrong)
+        _archive(archive_of(memory), [one for one in wrong if not _is_of(one, _read(memory, HEAD)[0])])  # left since
         break
     return refused
 
@@ -107,11 +109,12 @@ def _bytes(lines: Sequence[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
 
 
-def _headed(lines: Sequence[str], archive: StoreKey) -> list[str]:
-    """The lines, of which the first heading says how many are in the archive."""
-    older = older_lines(sum(bool(DATED.match(line)) for line in _read(archive, ARCHIVE_HEAD)[0]))
+def _headed(lines: Sequence[str], archive: StoreKey, wrong: Sequence[str]) -> list[str]:
+    """The lines, of which the first heading says how many are in the archive, without the `wrong` ones."""
+    there = _read(archive, ARCHIVE_HEAD)[0]
+    older = older_lines(sum(bool(DATED.match(line)) and line not in wrong for line in there))
     head = next((line for line in lines if line.startswith("# ")), None)
-    return [POINTER.sub("", line) + older if line is head else line for line in lines]
+    return [POINTER.sub("", line.rstrip()) + older if line is head else line for line in lines]
 
 
 def _is_of(archived: str, lines: Sequence[str]) -> bool:
