@@ -17,7 +17,7 @@ from memory_corpus.baselines import THRESHOLD, grouped
 from memory_corpus.streams import Note
 
 FILE = Path(__file__).with_name("families.toml")
-SUPERSEDED = "(superseded by entry "
+HISTORY = ("(superseded by entry ", "(retired)")  # in a line that no longer holds
 
 
 @dataclass
@@ -76,7 +76,7 @@ def at(place: int) -> str:
 
 def judged(families: list[Family], lines: list[str]) -> Verdict:
     """What the lines of a page make of families."""
-    current = [line for line in lines if SUPERSEDED not in line]
+    current = [line for line in lines if not any(mark in line for mark in HISTORY)]
     found = Verdict([], [], [], Counter(), Counter())
     for family in families:
         known = [fact for place, fact in enumerate(family.facts) if place != family.corrects or not family.correction]
