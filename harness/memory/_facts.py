@@ -1,5 +1,7 @@
-"""The facts of a note: numbers, names, identifiers, quotations, and whether it has a negation. Two notes whose facts differ
-are never one line, since a lost fact costs a run and a repeated line twenty tokens. Words are only split, not parsed. Pure.
+"""The facts of a note: numbers, names, identifiers, quotations, and whether it has a negation.
+
+A correction must have those of the line that it replaces, and notes with different facts never count together. Words are only
+split, not parsed. Pure.
 """
 
 from __future__ import annotations
