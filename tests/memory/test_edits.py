@@ -82,6 +82,19 @@ def test_a_line_that_a_person_deleted_is_forgotten(mission: Mission, page: str) 
     assert SERVER in mission.summary
 
 
+def test_a_persons_note_that_looks_like_a_deleted_line_keeps_its_words(mission: Mission) -> None:
+    """It may say the opposite; the deleted line stays away."""
+    mission.note("TRICK", "stop using the shared cache in the pipeline")
+    mission.fold()
+    line = next(one for one in mission.lines("Lessons") if "shared cache" in one)
+    mission.edit("memory", line + "\n", "")
+    again(mission)
+    mission.note("TRICK", "use the shared cache in the pipeline", "-", "person")
+    mission.fold()
+    assert "stop using" not in mission.memory + mission.summary
+    assert "use the shared cache in the pipeline" in mission.memory
+
+
 @pytest.mark.parametrize("title", pages.SUMMARY_TITLES)
 def test_a_line_added_to_the_summary_moves_to_memory_as_pinned(mission: Mission, title: str) -> None:
     """And stays on the summary, under its heading, however little room there is; once."""

@@ -140,8 +140,9 @@ class Compaction:
         if lesson is not None and lesson.state == FORGOTTEN and entry.role != PERSON:
             self.dispositions[entry.seq] = ("dropped", lesson.id, archive.DELETED)
             return
-        if entry.seq in self.alone and not self.lessons.has_words(kind, note):
-            lesson, older = None, []
+        if not self.lessons.has_words(kind, note):
+            lesson = None  # also of a person, where it looks like a deleted one
+            older = [] if entry.seq in self.alone else older
         if lesson is None:
             self.lessons.make_room()
             lesson = self.lessons.add(entry.seq, kind, note)
