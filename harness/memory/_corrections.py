@@ -17,13 +17,13 @@ from harness.memory._words import NEGATIONS, STOP_WORDS
 
 MAX_WORDS = 60  # of a sentence; a longer one corrects nothing
 ARTICLES = frozenset(("a", "an", "the"))
-DO = frozenset(("do", "does", "did"))
+DO = {"do": "", "does": "s", "did": ""}  # the ending of the verb without it
 WAS = frozenset(("was", "were", "previously", "formerly"))
 ENDS = frozenset((",", "but", "since", "because", "so"))  # end a clause
 # In a value, or in what follows, these limit a correction: "postgres in CI instead of …", "no longer …, but only on staging".
 LIMITS = NEGATIONS | tables.words(tables.WORDS, "limits")
 # A decision's name: a name of several parts before a colon, "db-engine: …", or any before an equals sign, "retry.max = …".
-NAME = re.compile(r"`?([^\W\d]+(?:[-_][^\W\d]+)+)`?:\s|`?([^\W\d][\w.-]*)`?\s+=\s")
+NAME = re.compile(r"`?([^\W\d_]+(?:[-_][^\W\d_]+)+)`?:\s|`?([^\W\d][\w.-]*)`?\s+=\s")
 
 
 def replaces(new: str, old: str, *, decisions: bool) -> bool:
@@ -46,16 +46,22 @@ def _name(decision: str) -> str:
 
 
 def _sentences(text: str) -> Iterator[list[str]]:
-    """The words of each sentence; "," stands between clauses."""
+    """The words of each sentence; "," stands between clauses. "Does not run" is read as "not runs"."""
     words: list[str] = []
+    ending = ""
     for chunk in [*text.split(), "."]:
         words += [","] if chunk[0] == "(" else []
-        words += [word for word in tokens(chunk) if word not in ARTICLES and (not words or word not in DO)]
+        for word in tokens(chunk):
+            if word in DO and words:
+                ending = DO[word]
+            elif word not in ARTICLES:
+                words.append(word + ending if word != "not" else word)
+                ending = ending if word == "not" else ""
         words += [","] if chunk[-1] in ",:)" else []
         if chunk[-1] in ".;!":
             if words and len(words) <= MAX_WORDS:
                 yield words
-            words = []
+            words, ending = [], ""
 
 
 def _denied(words: list[str]) -> Iterator[list[str]]:
@@ -103,7 +109,7 @@ def _exchanged(value: list[str], rest: list[str]) -> Iterator[list[str]]:
 
 
 def _begins(part: list[str], words: list[str]) -> bool:
-    """Whether a sentence begins with a clause, and says something else behind it. A final "s" does not count."""
-    part, words = [word.rstrip("s") for word in part], [word.rstrip("s") for word in words]
+    """Whether a sentence begins with a clause, and says something else behind it."""
     rest = words[len(part) :]
-    return words[: len(part)] == part and (not rest or (rest[0] in ENDS and {*rest}.isdisjoint({*part} - STOP_WORDS)))
+    is_clause = not rest or (rest[0] in ENDS and rest[1:2] not in (["and"], ["or"]))
+    return is_clause and words[: len(part)] == part and {*rest}.isdisjoint({*part} - STOP_WORDS)

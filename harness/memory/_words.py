@@ -28,6 +28,7 @@ NUMBER = re.compile(
     r"[$€v]?(\d+(?:[.,:]\d+)*(?:e[-+]?\d+)?)(?:%|x|ms|s|m|h|k|kb|mb|gb|mib|gib|st|nd|rd|th|min|sec|px|d|days?|hours?|seconds?|minutes?)?",
     re.IGNORECASE,
 )
+FINAL = re.compile(r"(?<=\w)[.!]$")
 LONG = re.compile(r"[^\W_]{3,}")
 PART = re.compile(r"[a-z]+|\d+|[^\W\d_a-z]+", re.IGNORECASE)
 WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\u3040-\u30ff"
@@ -169,9 +170,9 @@ def words(text: str) -> NoteWords:
 
 
 def plain(text: str) -> str:
-    """Normalise a note: white space, backticks, the first letter's case and the final full stop. Equal notes are one line."""
-    text = " ".join(text.replace("`", "").split()).rstrip(".! ")
-    return text[:1].casefold() + text[1:]
+    """Normalise a note: white space, backticks, the first letter's case, the final full stop. Equal notes are one line."""
+    text = FINAL.sub("", " ".join(text.replace("`", "").split()))
+    return text[:1].casefold() + text[1:] if text[1:2].islower() else text
 
 
 @functools.lru_cache(16384)

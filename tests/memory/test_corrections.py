@@ -40,6 +40,8 @@ KEPT = [
     (f"{PORT} in the shop", "the docs server no longer listens on port 4000"),
     (f"{PORT}. Its log is in var", "the docs server no longer listens on port 4000"),
     (f"{PORT}, so the server has a proxy", "the docs server no longer listens on port 4000"),
+    ("the linter runs first, and the build fails on a dirty tree", "the linter no longer runs first"),
+    ("the client connects over http", "the client no longer connects over https"),
     # another subject, or a part of it
     (PORT, "the docs server of the shop no longer listens on port 4000"),
     ("the docs server of the shop listens on port 4000", "the docs server listens on port 4100 instead of 4000"),
@@ -83,6 +85,8 @@ OTHER_WORDS = [
     ("the server is on host alpha", "the server was on host alpha"),
     ("测试之前必须启动数据库", "测试之后必须启动数据库"),
     ("the deploy needs two approvals", "the deploy needs 2 approvals"),
+    ("stage the tree with `git add`", "stage the tree with `git add .`"),
+    ("R reloads the page", "r reloads the page"),
 ]
 
 CORRECTED = REPLACED[:3]
@@ -112,6 +116,7 @@ UNNAMED = [
 # A kind, and a note; another, which is neither the same nor a correction.
 KINDS = [
     ("lesson", REDIS, "avoid", REDIS),
+    ("lesson", "avoid mocks of the clock", "avoid", "mocks of the clock"),
     ("fail", REDIS, "context", REDIS),
     ("lesson", REDIS, "avoid", REPLACED[4][1]),
     ("avoid", PORT, "lesson", REPLACED[2][1]),
@@ -169,7 +174,7 @@ def test_a_word_before_a_colon_is_no_name(old: str, new: str) -> None:
 
 def test_a_correction_is_looked_for_in_time_that_grows_with_the_note() -> None:
     """Whatever stands before and behind a form, in one sentence or in many."""
-    for part in ("x ", "now ", "not ", "no longer ", "instead of ", "x, was ", "not, but. ", "("):
+    for part in ("x ", "now ", "not ", "no longer ", "instead of ", "x, was ", "not, but. ", "(", "_", "a_"):
         text = part * (10**3 // len(part))
         assert is_linear(lambda note: replaces(f"{note} instead of {note}", "redis x", decisions=True), text), part
 
