@@ -13,7 +13,7 @@ from harness.base.errors import BrokenFile
 from harness.memory import pages
 from harness.memory._similarity import Index
 from harness.memory._words import plain
-from harness.memory.lessons import Lesson, Lessons, compared
+from harness.memory.lessons import FORGOTTEN, Lesson, Lessons, compared
 from harness.memory.pages import MemoryPage, PageItem, PageSection
 
 PINNED = pages.PINNED
@@ -106,7 +106,8 @@ def _strip_elsewhere(page: MemoryPage, titles: tuple[str, ...], by_line: dict[st
 
 def _texts(known: Lessons) -> dict[str, int]:
     """{text: lesson} of the lines that the curator may have written, for state without a record of them."""
-    texts = ((text, lesson.id) for lesson in known.all.values() for text in (*lesson.texts, lesson.said) if text)
+    held = (lesson for lesson in known.all.values() if lesson.state != FORGOTTEN)
+    texts = ((text, lesson.id) for lesson in held for text in (*lesson.texts, lesson.said) if text)
     return {form: number for text, number in texts for form in (text, shown(text))}
 
 
@@ -225,7 +226,7 @@ def hand_index(page: MemoryPage) -> Index:
     for section in page.sections:
         for line in section.lines:
             item = pages.parse_item(str(line))
-            text = item.text if item else str(line).removeprefix("- ").removesuffix(PINNED).strip()
+            text = item.text if item else DATED.sub("", str(line)).removesuffix(PINNED).strip()
             is_avoid = section.title == pages.AVOID or text.startswith(pages.AVOID_MARK)
             if text:
                 index.add(compared("avoid" if is_avoid else "lesson", text.removeprefix(pages.AVOID_MARK)), 0)

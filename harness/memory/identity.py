@@ -125,7 +125,7 @@ class _Folder:
         missing = [text for text in written if text not in exact] if content.strip() else []
         if not missing:
             return []
-        index = growth.ItemIndex(shown)
+        index = growth.ItemIndex([item for item in shown if item.text not in written])
         return [text for text in missing if index.alike(text) is None]
 
     def put_pages(self, texts: dict[str, str], taken_back: list[tuple[str, str]]) -> None:

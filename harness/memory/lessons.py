@@ -250,7 +250,7 @@ class Lessons:
 
 def compared(kind: str, text: str) -> str:
     """The form of a note for comparison: what failed or is to avoid is never what is to do."""
-    return f"avoid {text[:1].casefold()}{text[1:]}" if kind in FAILURES else text
+    return f"avoid: {plain(text)}" if kind in FAILURES else text
 
 
 # ---- lessons.jsonl

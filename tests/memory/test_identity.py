@@ -265,6 +265,15 @@ def test_a_kill_before_any_step_neither_forgets_a_line_nor_brings_one_back(folde
             shutil.copytree(tmp_path / work.__name__, folder)
 
 
+def test_a_line_that_a_person_deletes_beside_a_look_alike_is_forgotten(folder: str) -> None:
+    """The look-alike is a line of ours, not the deleted one in a person's words."""
+    one, other = "clear the build cache before the release tests", "before the release tests clear the build cache"
+    identity.record(folder, [told(0, one), told(1, other)], [up(one), up(other)], TODAY)
+    path = Path(folder, "worker.md")
+    path.write_text("".join(line for line in path.read_text().splitlines(True) if other not in line))
+    assert identity.forgotten(folder) == [("worker", other)]
+
+
 def test_a_line_that_a_person_deletes_is_forgotten_and_another_mission_brings_none_back(folder: str) -> None:
     """Only that one: what a person made a line of their own is there, and so is what another mission wrote since."""
     teach(folder, 4)

@@ -115,7 +115,7 @@ class Compaction:
             self.dispositions[entry.seq] = ("dropped", -1, "no entry")
         elif kind == "other":
             self._take_untagged(entry, note)
-        elif gates.is_report(note, entry.tag):
+        elif kind != "avoid" and gates.is_report(note, entry.tag):
             self.dispositions[entry.seq] = ("dropped", -1, "a status report")
         else:
             self._take_note(entry, kind, note)
@@ -142,7 +142,7 @@ class Compaction:
             return
         if not self.lessons.has_words(kind, note):
             lesson = None  # also of a person, where it looks like a deleted one
-            older = [] if entry.seq in self.alone else older
+        older = [] if entry.seq in self.alone else older
         if lesson is None:
             self.lessons.make_room()
             lesson = self.lessons.add(entry.seq, kind, note)
@@ -310,7 +310,7 @@ def is_avoid(lesson: Lesson) -> bool:
 def kind_of(entry: RawEntry) -> str:
     """The kind of an entry's note, "" for an invalid one. A red claim is history, like an untagged line."""
     text = raw.one_line(entry.text)
-    if entry.tag == "TRICK" and text.startswith(pages.AVOID_MARK):
+    if entry.tag == "TRICK" and text.casefold().startswith(pages.AVOID_MARK.casefold()):
         return "avoid"
     if entry.tag == "FAIL" and RED_CLAIM.search(text):
         return "other"
@@ -319,8 +319,9 @@ def kind_of(entry: RawEntry) -> str:
 
 def note_of(entry: RawEntry) -> str:
     """The note of an entry, on one readable line and without the mark of its kind."""
-    kind = "fail" if entry.tag == "FAIL" else kind_of(entry)
-    return raw.readable(raw.one_line(entry.text).removeprefix(MARKS.get(kind, "")))
+    kind, text = "fail" if entry.tag == "FAIL" else kind_of(entry), raw.one_line(entry.text)
+    mark = MARKS.get(kind, "")
+    return raw.readable(text[len(mark) :] if text.casefold().startswith(mark.casefold()) else text)
 
 
 def other_key(entry: RawEntry, note: str) -> str:

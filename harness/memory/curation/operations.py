@@ -11,7 +11,7 @@ from typing import Any
 from harness.memory import gates
 from harness.memory._words import words
 from harness.memory.curation.compaction import Compaction
-from harness.memory.lessons import DECISION, RETIRED, Lesson, best_wording
+from harness.memory.lessons import DECISION, FAILURES, RETIRED, Lesson, best_wording
 from harness.state import raw
 
 APART = "apart"  # a separate lesson, overriding the code; applied before the entries are compacted
@@ -80,6 +80,8 @@ class Operations:
             raise InvalidOperation("the entries are one lesson already")
         if len({one.kind == DECISION for one in sources}) > 1:
             raise InvalidOperation("a decision is not the same as a lesson")
+        if len({one.kind in FAILURES for one in sources}) > 1:
+            raise InvalidOperation("something to avoid is not the same as something to do")
         if len(sources) > MAX_MERGED:
             raise InvalidOperation(f"one operation takes at most {MAX_MERGED} lessons together")
         said = _new_words(sources, row) if row.get("text") else ""
@@ -92,8 +94,8 @@ class Operations:
         first, *others = sorted(sources, key=lambda one: one.id)
         for gone in others:
             self.made.merge(gone, first, _why(row, "the same lesson"))
-        if said:
-            self._say(first, said)
+        if first.text != shown:
+            self._say(first, shown)
 
     def _newer(self, sources: list[Lesson], row: dict[str, Any]) -> None:
         if len(sources) < 2:

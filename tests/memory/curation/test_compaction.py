@@ -80,6 +80,14 @@ def test_avoid_and_trick_of_one_wording_are_two_lessons(mission: Mission) -> Non
     assert (sorted(texts(mission, "Lessons")), texts(mission, "Decisions")) == (sorted(found), found[:1])
 
 
+def test_something_to_avoid_is_no_status_report(mission: Mission) -> None:
+    """However short: it is never what was done."""
+    for text in ("running two dev servers at once", "adding sleeps to tests"):
+        mission.note("AVOID", text)
+    mission.fold()
+    assert mission.dispositions() == ["promoted", "promoted"]
+
+
 def test_a_newer_decision_replaces_the_older_which_is_history(mission: Mission) -> None:
     """With a line of the record; the entry of one compaction ends as superseded."""
     mission.line("jobs go through RabbitMQ", "DECISION")

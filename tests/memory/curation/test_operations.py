@@ -59,6 +59,21 @@ def test_far_words_of_one_lesson_become_one_line(layout: Layout) -> None:
     assert made.known.all[0].count == 2
 
 
+def test_something_to_avoid_is_never_one_with_something_to_do(layout: Layout) -> None:
+    """Its line would lose the mark, and say the opposite."""
+    raw.append(layout, "worker", "F-009", [("AVOID", "files whose names differ in capitals alone")])
+    text, made = summary(layout, {"do": "same", "entries": [0, 5]})
+    assert "to avoid" in made.wrong[0] and "## Avoid\n- files whose names differ" in text
+
+
+def test_a_line_without_new_words_keeps_the_numbers_that_were_checked(layout: Layout) -> None:
+    """Of two decisions the newest wording would be shown, which may have none."""
+    for text in ("the queue keeps 7 days of jobs with 3 retries", "the queue keeps jobs with retries"):
+        raw.append(layout, "worker", "F-009", [("DECISION", text)])
+    text, made = summary(layout, {"do": "same", "entries": [5, 6]})
+    assert made.taken == 1 and "- the queue keeps 7 days of jobs with 3 retries\n" in text
+
+
 def test_the_newer_of_two_decisions_holds(layout: Layout) -> None:
     """The older is history, superseded."""
     text, made = summary(layout, {"do": "newer", "entries": [2, 3]})
