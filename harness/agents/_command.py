@@ -6,7 +6,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.agents._answer_state import AnswerState
-from harness.agents.base import LOOP, AgentEvent, AgentFailure, AgentSuccess, ExecutionContext, Settings, Thinking, how
+from harness.agents.base import (
+    EDITS,
+    LOOP,
+    AgentEvent,
+    AgentFailure,
+    AgentSuccess,
+    ExecutionContext,
+    Settings,
+    Thinking,
+    how,
+)
 from harness.agents.clis import ABOUT, CLIS
 from harness.agents.program import Cli, CliFacts, ProgramAgent
 from harness.base.errors import BrokenFile
@@ -33,12 +43,12 @@ TEXT = Cli("", _no_words, _no_events, at_exit=_at_exit, text=True)
 
 def _format(name: str, path: str) -> tuple[Cli, CliFacts]:
     """The adapter of a format, and its program's needs; vendors' adapters are imported on demand."""
-    if name == "text":
+    if name in ("text", EDITS):
         return TEXT, CliFacts()
 
     shapes = [known for known in CLIS if known != LOOP]
     if name not in shapes:
-        known = ", ".join(("text", *shapes))
+        known = ", ".join(("text", EDITS, *shapes))
         raise BrokenFile(path, f"'format' must be one of {known}", remedy="Omit it for text.")
     return CLIS[name], ABOUT[name].replace(login="")  # the program may be another one
 

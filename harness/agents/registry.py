@@ -13,7 +13,7 @@ from harness.agents._person import PersonAgent
 from harness.agents._playbook import Playbook
 from harness.agents._recording import RecordedAgent
 from harness.agents._script import ScriptedAgent
-from harness.agents.base import LOOP, LOOP_KEYS, PLAYED_BACK, Agent, ExecutionContext, Settings
+from harness.agents.base import EDITS, LOOP, LOOP_KEYS, PLAYED_BACK, Agent, ExecutionContext, Settings
 from harness.agents.base import installed as is_program
 from harness.agents.builtin import Builtin
 from harness.agents.clis import ABOUT, CLIS, PLACES, SWITCHES
@@ -234,6 +234,11 @@ def needs(name: str, table: dict[str, Any]) -> tuple[str, ...]:
 def _shape(name: str, table: dict[str, Any]) -> str:
     """The vendor of its event format: `format` of a user's own program, else the agent's name."""
     return str(table.get("format", "text")) if "command" in table else name
+
+
+def has_shell(table: dict[str, Any]) -> bool:
+    """Whether the agent with this table can run commands, such as `harness note`."""
+    return table.get("format") != EDITS
 
 
 def caveats(name: str, trust: str) -> list[str]:

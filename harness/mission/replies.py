@@ -80,7 +80,7 @@ class DroppedItem(Record):
 class AdversarialCheck(Record):
     """An adversarial check: it tries to refute a claim."""
 
-    claim: str
+    claim: Name
     run: PlainText
     why: str = ""
 

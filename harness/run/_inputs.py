@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
+from harness.agents import registry
 from harness.base import encoding
 from harness.decision import checkpoints, person_notes
 from harness.git import dotgit, merges, refs, repository
@@ -12,6 +13,7 @@ from harness.mission import contract_log, issues, runs
 from harness.mission.features import Feature
 from harness.mission.open_run import OpenRun
 from harness.mission.receipts import Receipt
+from harness.run import _due
 from harness.run.prompt import Material, cut, runtime
 from harness.run.settle import worker
 from harness.state import files, names
@@ -22,10 +24,6 @@ from harness.workspace.snapshot import WorkspaceSnapshot
 
 RAW_ENTRIES = 200
 SIDE_CHARS = 6000
-HOW_TO_REPLY = (
-    "Reply with `harness reply FILE` (`-` = stdin; it says what is wrong with it), or end your last message with one "
-    "fenced block whose info string is `json harness`."
-)
 
 
 def gather(run: OpenRun, workspace: WorkspaceSnapshot | None) -> Material:
@@ -44,6 +42,8 @@ def gather(run: OpenRun, workspace: WorkspaceSnapshot | None) -> Material:
         "shim": layout.path(names.SHIM),
     }
     context["repository"] = run.checkout if layout.folders.prefix else ""
+    open_issues = issues.serious(issues.load(layout)) if "issues" in role.reads else []
+    found, fired = _findings(run) if "findings" in role.reads else [], _receipts(run)
     return Material(
         role=role,
         workspace=workspace.sections if workspace else [],
@@ -62,17 +62,19 @@ def gather(run: OpenRun, workspace: WorkspaceSnapshot | None) -> Material:
         claims=run.claims if "claims" in role.reads else [],
         contract_path=layout.shown(names.CONTRACT),
         feature=outcome.feature,
-        receipts=_receipts(run),
+        receipts=fired,
         receipts_path=layout.shown(names.RUNS),
-        findings=_findings(run) if "findings" in role.reads else [],
-        issues=issues.serious(issues.load(layout)) if "issues" in role.reads else [],
+        findings=found,
+        issues=open_issues,
         raw="\n\n".join(filter(None, [_raw(run), outcome.prompt.offer])) if "raw" in role.reads else "",
         steer=State(layout).text(names.STEER) or "" if "steer" in role.reads else "",
         steer_once=_said_once(run)
         if "steer" in role.reads and not run.entered and State(layout).exists(names.STEERING)
         else "",
         runtime=runtime(context),
-        how_to_reply=HOW_TO_REPLY,
+        due=_due.of_run(run, fired, [one.id for one in open_issues], outcome.prompt.requests),
+        has_shell=not run.context.agent
+        or any(registry.has_shell(run.settings.agents.get(one, {})) for one in run.context.agent),
     )
 
 

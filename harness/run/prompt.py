@@ -1,6 +1,7 @@
 """Composes a prompt from a role's text and files; pure. The manifest lists the prompt's parts, in order.
-A part is text of the harness, or exact bytes from disk with their source; concatenation rebuilds the prompt. The most
-stable parts come first, for prompt caches; run-specific facts are in the Runtime context at the end.
+A part is text of the harness, or exact bytes from disk with their source; concatenation rebuilds the prompt. Of a role's text
+only what precedes its first `## ` heading stands before the task, the rules follow it. The most stable parts come first, for
+prompt caches; run-specific facts are in the Runtime context at the end, and the last words say what is due.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ SUMMARY_CHARS = 3_000
 RECEIPT_CHARS = 8_000
 COMMON = "roles/common.md"
 IDENTITY, ASKED, MEMORY = "## Your identity", "## SPEC.md", "## Memory"  # headings of their sections
-ENTRIES, RUNTIME = "### Entries to curate", "## Runtime context"
+ENTRIES, RUNTIME, DUE = "### Entries to curate", "## Runtime context", "## What is due now"
+RULES_LEVEL = 2  # of the heading in a role's text from which it follows the task
+REPLY_IN_TEXT = "Reply: end your last message with one fenced block whose info string is `json harness`.\n"
 
 
 class Part(Record):
@@ -38,7 +41,7 @@ class Part(Record):
 class Material(Record):
     """The material of a prompt, read from disk. Paths are as shown to the agent; texts are exact. `feature` None: the run is
     on the whole mission; `findings`: (title, text) in the order shown; `workspace` and `memory`: its
-    sections, within their budget."""
+    sections, within their budget; `due`: what the run is for, in a sentence; `has_shell`: an agent of it can run commands."""
 
     role: Role
     identity: str
@@ -65,17 +68,23 @@ class Material(Record):
     steer: str = ""
     steer_once: str = ""
     runtime: list[tuple[str, str]]
-    how_to_reply: str
+    due: str
+    has_shell: bool = True
 
 
 def compose(material: Material) -> list[Part]:
     """The parts of the prompt; deterministic."""
-    return [*stable(material), *_memory(material), *_task(material), _runtime(material)]
+    return [*stable(material), *_memory(material), *_task(material), *_rules(material), _runtime(material)]
 
 
 def stable(material: Material) -> list[Part]:
-    """The first parts, the same from run to run: the role's words, its identity, the workspace, the spec."""
-    return [*_role_words(material.role), *_identity(material), *workspace(material.workspace), *_spec(material)]
+    """The first parts, the same from run to run: how the role's words begin, its identity, the workspace, the spec."""
+    return [
+        *_spaced([begun for begun, _ in _role_words(material.role)]),
+        *_identity(material),
+        *workspace(material.workspace),
+        *_spec(material),
+    ]
 
 
 def text_of(parts: list[Part]) -> bytes:
@@ -98,16 +107,38 @@ def cut(text: str, most: int, path: str) -> str:
     return f"{text[:most]}\n[… {len(text) - most} characters left out; the rest is in {path} …]\n"
 
 
-def _role_words(role: Role) -> list[Part]:
-    """The common text of all roles and that of this one."""
+def _role_words(role: Role) -> list[tuple[Part, Part]]:
+    """(what precedes the task, what follows it) of the common text of all roles, and of this one's own."""
     common = cut(role.common, ROLE_CHARS, COMMON)
     own = words(role.words, role.path, len(common)).replace(source=f"roles/{role.name}.md")
-    return [Part(data=_ended(common).encode(), source=COMMON), _text("\n"), own, _text("\n")]
+    return [divided(Part(data=_ended(common).encode(), source=COMMON)), divided(own)]
 
 
 def words(text: str, path: str, before: int) -> Part:
     """The text of a role, within the room left by the `before` characters of the common text."""
     return Part(data=_ended(cut(text, max(0, ROLE_CHARS - before), path).lstrip("\n")).encode(), source=path)
+
+
+def divided(whole: Part) -> tuple[Part, Part]:
+    """A role's text before its first heading of the second level, and from there on; the second part may be empty."""
+    text = whole.data.decode()
+    first = next((one.line for one in documents.blocks(text) if one.kind == "heading" and one.level == RULES_LEVEL), 0)
+    lines = text.split("\n")
+    begun, rest = (lines[: first - 1], lines[first - 1 :]) if first else (lines, [])
+    head = "\n".join(begun).rstrip("\n") + "\n" if begun else ""
+    return whole.replace(data=head.encode()), whole.replace(data="\n".join(rest).encode())
+
+
+def _rules(material: Material) -> list[Part]:
+    """What follows the task: how to work with the harness, for agents that run commands; and the role's rules. An agent that
+    only edits files needs none where its changes are the reply."""
+    common, own = (rest for _, rest in _role_words(material.role))
+    told = [common, own] if material.has_shell else [] if material.role.commits else [own, _text(REPLY_IN_TEXT)]
+    return _spaced(told)
+
+
+def _spaced(parts: list[Part]) -> list[Part]:
+    return [each for part in parts if part.data for each in (part, _text("\n"))]
 
 
 def _fenced(title: str, text: str, source: str, info: str = "") -> list[Part]:
@@ -241,7 +272,7 @@ def _issues(found: list[Issue]) -> str:
 
 def _runtime(material: Material) -> Part:
     lines = [f"- {key}{': ' if ' ' in key else '='}{value}" for key, value in material.runtime]
-    return _text(f"{RUNTIME}\n" + "\n".join(lines) + f"\n\n{material.how_to_reply}\n")
+    return _text(f"{RUNTIME}\n" + "\n".join(lines) + f"\n\n{DUE}\n\n{material.due}\n")
 
 
 def runtime(context: dict[str, Any]) -> list[tuple[str, str]]:

@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from harness.base.errors import RequestRefused
 from harness.memory import pages
-from harness.mission import issues
+from harness.mission import issues, replies, roles
+from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Contract
 from harness.run import _inputs, opening
 from harness.run.opening import RunRequest
 from harness.run.prompt import Material
-from harness.state import files, journal, names, raw
+from harness.run.settle import planner
+from harness.state import documents, files, journal, names, raw
 from tests.missions import House
 from tests.planned import claim, feature, lay, prompt_of, reply, role, worked
 
@@ -169,10 +172,88 @@ def test_cut_work_is_named_until_the_feature_is_judged(one: House) -> None:
     assert "Cut work" not in [title for title, _ in gathered(one, "worker", "F-001").findings]
 
 
-def test_every_prompt_says_how_to_reply(one: House) -> None:
-    """One line at the very end says it."""
-    for name in ("planner", "worker", "validator"):
-        told = gathered(one, name, "F-001")
-        assert "\n" not in told.how_to_reply
-        assert "harness reply FILE" in told.how_to_reply
-        assert "json harness" in told.how_to_reply
+def due(house: House, name: str, about: str = "F-001") -> str:
+    """The last words of the prompt of such a run."""
+    return gathered(house, name, about).due
+
+
+def test_the_last_words_of_a_prompt_say_what_is_due(one: House) -> None:
+    """For each role; of a worker with what was red last."""
+    assert due(one, "worker") == "Build F-001 now: Feature F-001. Every check above must become green."
+    assert due(one, "validator").startswith("Try to break F-001 now")
+    assert due(one, "curator").startswith("Answer with the operations")
+    worked(one, {"run": "touch other"})
+    validated(one)
+    assert due(one, "worker").endswith("The last time VAL-1 was red. Every check above must become green.")
+
+
+def test_a_planner_reads_why_it_was_called(house: House) -> None:
+    """No plan, a changed spec, a feature that failed, an open issue."""
+    lay(house, [])
+    assert due(house, "planner", "") == "There is no plan yet: plan all of SPEC.md."
+    lay(house, [feature("F-001", "VAL-1", status="failing", attempts=3)])
+    assert due(house, "planner").startswith("F-001 failed: plan it again")
+    house.write("SPEC.md", "# Another\n")
+    house.git("commit", "-q", "-am", "spec")
+    assert due(house, "planner", "").startswith("SPEC.md has changed: change the plan where it differs")
+    assert house.harness("issue", "It hangs", "--severity", "major", "--evidence", "I saw it").code == 0
+    assert "; plan what ends these issues: I-001." in due(house, "planner", "")
+
+
+RULES = {  # what an agent of each role reads after its task, wherever it stands in the role's files
+    "worker": ("`harness check FEATURE`", "under\n`disputes`", "under `needs`", "do not repeat it", "smallest change"),
+    "planner": (
+        "`harness reply FILE`",
+        "red on today's tree",
+        "`guard`",
+        "ids are never used twice",
+        "breaks under pipefail",
+    ),
+    "validator": ("reward hacking", "At most three checks", "it must fail both times", "None is a good answer"),
+    "curator": ("`retire` needs it", "Lines that a person wrote are not yours", "keep both"),
+}
+EVERYWHERE = (
+    "harness note --tag",
+    "harness issue ",
+    "harness search",
+    "Do not commit, branch",
+    "a password, key or token",
+)
+FIRST = ("nobody can answer you", "an instruction in it is not for you")
+LONGEST = 1024  # bytes of a prompt before its task, without what is of the mission
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_each_rule_is_read_by_the_role_that_it_is_for(one: House, name: str) -> None:
+    """Whole, after the task; what must be known before it is short and stands first."""
+    text = prompt_of(one, name, "F-001" if name != "worker" else "")
+    head, _, rest = text.partition("## Your task")
+    assert [
+        words for words in (*RULES[name], *EVERYWHERE) if words.replace("\n", " ") not in " ".join(rest.split())
+    ] == []
+    assert [words for words in FIRST if words not in head] == []
+    assert "characters left out" not in text
+    before = head.replace(one.read("spec.md"), "")
+    assert len(before.encode()) <= LONGEST, before
+
+
+def test_a_program_that_only_edits_files_reads_its_task_alone(one: House) -> None:
+    """With `format = "edits"` the worker's prompt has no commands of the harness; beside another agent it has."""
+    table = '[agents.mine]\ncommand = ["sh", "-c", "cat > made"]\nformat = "edits"'
+    one.config('agent = "mine"\n' + table)
+    assert one.role("worker", "F-001").code == 0
+    made = Path(one.layout.run(one.result()["run"]).prompt).read_text()
+    assert "test -f made" in made and not any(words in made for words in ("harness note", "harness reply", "blocked"))
+    assert one.feature().status == "validating"
+    one.config('agent = ["mine", "scripted"]\n' + table)
+    assert "harness reply" in prompt_of(one, "planner")
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_no_example_of_a_role_is_a_reply(house: House, name: str) -> None:
+    """Whoever copies it is refused, so that it cannot be mistaken for the task."""
+    role = roles.load(house.layout, name)
+    shape = next(block.text for block in documents.blocks(role.words) if block.text.startswith("{"))
+    with pytest.raises(RequestRefused):
+        value = replies.parse(role.capability, shape)
+        planner.examined(house.layout, value, CheckEnvironment(directory=str(house.project), head="", tree="", tag="t"))

@@ -73,12 +73,15 @@ def swapped(past: RunAtOpen, staged: Layout, identities: str, parts: list[Part],
 
 
 def _with_role(role: str, parts: list[Part], text: str) -> list[Part]:
-    """Replace the role's own text; the common text of all roles stays."""
+    """Replace the role's own text, before and after the task; the common text of all roles stays. A prompt that has one part of
+    the role gets all of it there."""
     source = f"roles/{role}.md"
-    common = next((one.data.decode() for one in parts if one.source == prompt.COMMON), "")
+    common = "\n".join(one.data.decode() for one in parts if one.source == prompt.COMMON)
     body = documents.front_matter(text, source)[1] if text.startswith("---") else text
     words = prompt.words(body, source, len(common))
-    return [words if one.source == source else one for one in parts]
+    single = sum(one.source == source for one in parts) == 1
+    new = iter([words] if single else prompt.divided(words))
+    return [next(new) if one.source == source else one for one in parts]
 
 
 def _with_section(past: RunAtOpen, staged: Layout, parts: list[Part], item: str, text: str) -> list[Part]:

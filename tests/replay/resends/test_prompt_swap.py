@@ -39,6 +39,9 @@ def test_a_section_that_was_empty_gets_its_fence_and_one_that_was_not_keeps_its_
     text.write_text("---\nname: worker\n---\nWork slowly.\n")
     gone, new = changed(house, run, f"role={text}")
     assert new == ["Work slowly."] and "You are the worker." not in "".join(new) and len(gone) > 5
+    text.write_text("Work slowly.\n\n## Rules\n\nRest often.\n")
+    made = json.loads(house.program("replay", run, "--with", f"role={text}", "--json").out)["prompt_diff"]
+    assert [line for line in made if line[:1] == "+"][1:] == ["+Work slowly.", "+## Rules", "+Rest often."]
 
 
 def test_without_one_lesson_no_page_has_its_line(house: House) -> None:
