@@ -1,0 +1,1 @@
+"""Prints the sum of a column of a CSV file."""

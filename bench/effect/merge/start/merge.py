@@ -1,0 +1,1 @@
+"""Merges intervals of whole numbers."""

@@ -1,0 +1,1 @@
+"""Prints a whole number as a Roman numeral."""

@@ -1,0 +1,1 @@
+"""Packs and unpacks repeated characters."""
