@@ -58,6 +58,7 @@ agent = "aider"
 minutes = 120
 idle_minutes = 60
 [agents.aider]
+format = "edits"
 command = {command}
 env = {{ {env} }}
 """
@@ -180,7 +181,7 @@ def play(task: Task, way: str, seed: int, proxy: Proxy, asked: argparse.Namespac
     if proxy.fault or not proxy.used["calls"]:
         raise SystemExit(f"{name}: {proxy.fault or 'no request came'}; see {WORK / name}")
     told = asked.rows.parent / "transcripts" / f"{name}.txt"
-    told.parent.mkdir(exist_ok=True)
+    told.parent.mkdir(parents=True, exist_ok=True)
     told.write_text("".join(proxy.said))
     found = task.judge(made.tree)
     row = {"task": task.name, "held": task.held, "way": label, "seed": seed, **found, "done": done}
