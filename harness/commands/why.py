@@ -145,14 +145,14 @@ def _folded(check: Check) -> list[str]:
 
 
 def _red_output(layout: Layout, claim: Claim, check: Check, history: CheckHistory) -> list[str]:
-    """The fault of the check's last red receipt, and the end of its output."""
+    """The fault of the check's last red receipt, and the ends of its output and trace."""
     found = receipts.of_run(layout, history.red[0]) if history.red else []
     for one in reversed(found):
         if (one.claim, one.command) == (claim.id, check.run) and not one.green:
-            lines = escalations.last_lines(one.output, LAST_LINES) if one.output.strip() else []
+            ends = (escalations.last_lines(text, LAST_LINES) for text in (one.output, one.trace) if text.strip())
             return [
                 f"    last {one.verdict}: {faults.cut(one.fault, WIDTH)}",
-                *(f"{CONTINUED}| {faults.cut(line, WIDTH)}" for line in lines),
+                *(f"{CONTINUED}| {faults.cut(line, WIDTH)}" for lines in ends for line in lines),
             ]
     return []
 

@@ -38,8 +38,8 @@ class RemoteChecks(Protocol):
     def end_services(self) -> None:
         """End the services."""
 
-    def fire(self, check: Check, claim: Claim, phase: str) -> Receipt:
-        """Run one check; its receipt."""
+    def fire(self, check: Check, claim: Claim, phase: str, traced: bool) -> Receipt:
+        """Run one check; its receipt, with its trace if `traced`."""
 
     def sweep(self, contract: Contract) -> tuple[list[Receipt], str]:
         """Run all checks in fresh clones: receipts, and why the setup is red."""

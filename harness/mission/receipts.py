@@ -17,6 +17,7 @@ NOT_FIRED = 69  # exit code of a check that could not run; its output begins wit
 OWN_FOLDER = "names a folder of the mission: "
 REWRITTEN = " while a check ran, and it is again as it was"  # suffix of a sign about a file that decides a check
 WARNING = "warning: "  # prefix of a note that is not a sign
+TRACED = "its commands, when it ran again:"
 OUTSIDE = "outside"  # the phase of the second sweep, in a plain environment
 INSIDE_ONLY = (  # after "VAL-001 is red (exit 1)"
     "with a plain environment in a fresh clone, so it passes only inside the harness ([checks] needs in config.toml names "
@@ -32,7 +33,8 @@ else:
 class Receipt(Record):
     """One run of one check. `phase`: before, after, blame, sweep or outside; `exit` None: a timeout. `flaky`: red at
     first, green when repeated. `notes`: context such as reward-hacking signals in the diff, or what a fresh clone
-    lacks. `reason`: why it is red regardless of its exit; "" if the exit decides."""
+    lacks. `reason`: why it is red regardless of its exit; "" if the exit decides. `trace`: of a red check, the last commands
+    of its shell when it ran again, one per line as `set -x` prints them; a number is the status of the command before."""
 
     claim: str
     command: str
@@ -50,6 +52,7 @@ class Receipt(Record):
     flaky: bool = False
     notes: list[str] = []
     reason: str = ""
+    trace: str = ""
 
     @property
     def green(self) -> bool:
@@ -76,13 +79,19 @@ class Receipt(Record):
 
     @property
     def fault(self) -> str:
-        """The failure of a red check on one line: from its output, else the check itself; both if the output has only
-        the name of an exception."""
+        """The failure of a red check on one line: from its output, else the last command of its trace that came after a good
+        one, else the check itself; check and output if that has only the name of an exception."""
         if self.reason or self.exit == NOT_FIRED:
             return self.reason or faults.first(self.output)
         said, check = faults.of_output(self.output), " ".join(self.command.split())
         bare = said.replace(".", "").isidentifier()
-        return f"{said}, in {check}" if said and bare else said or check
+        traced = [line[2:] for line in self.trace.split("\n") if line.startswith("+ ")]
+        return f"{said}, in {check}" if said and bare else said or (traced or [check])[-1]
+
+    @property
+    def shown_trace(self) -> str:
+        """The trace under its heading, for people and agents; "" without one."""
+        return f"{TRACED}\n{self.trace}\n" if self.trace else ""
 
 
 def shortened(head: bytes, tail: bytes, length: int) -> str:

@@ -145,6 +145,15 @@ def pipe() -> tuple[int, int]:
     return high(reading), high(writing)
 
 
+def one_way() -> tuple[int, int]:
+    """As `pipe`, but nobody can read what was written by opening the writing end in /proc."""
+    import socket  # loaded for few children
+
+    reading, writing = socket.socketpair()
+    reading.shutdown(socket.SHUT_WR)
+    return high(reading.detach()), high(writing.detach())
+
+
 def filled_pipe(content: bytes) -> int:
     """The reading end of a pipe that holds these few bytes and then ends."""
     reading, writing = pipe()

@@ -106,9 +106,10 @@ class Child:
 
     `stdin` is the path of a regular file, or a descriptor of the caller's (None: /dev/null). The guardian holds the
     lock descriptors `keep` until all is reaped. `merge` sends stderr to stdout; `ordered` keeps them apart and yields them in
-    the order in which they were written, in pieces of at most 4 KB (on Linux). `confine` confines it; bubblewrap
-    reports the end by signal n as exit 128 + n. The caller reports events in the output to `watch`. Raises Unavailable
-    when the program or `cwd` is missing, GuardianKilled when an external signal kills the guardian.
+    the order in which they were written, in pieces of at most 4 KB (on Linux); `sealed`: stderr is apart, and no program can
+    read back what was written to it. `confine` confines it; bubblewrap reports the end by signal n as exit 128 + n. The
+    caller reports events in the output to `watch`. Raises Unavailable when the program or `cwd` is missing, GuardianKilled
+    when an external signal kills the guardian.
     """
 
     def __init__(
@@ -123,6 +124,7 @@ class Child:
         keep: Sequence[int] = (),
         merge: bool = False,
         ordered: bool = False,
+        sealed: bool = False,
         term_first: bool = True,
         timeouts: Timeouts | None = None,
         confine: Confinement | None = None,
@@ -137,7 +139,7 @@ class Child:
         self._ours: list[int] = []
         self._streams: dict[int, str] = {}
         self._poller: select.poll | OrderedPoller = select.poll()
-        self._ordered = ordered and _write_order.AVAILABLE
+        self._ordered, self._sealed = ordered and _write_order.AVAILABLE, sealed
         tree.adopt_orphans()
         self.watch = TimeoutWatch(wall_seconds, timeouts or Timeouts(), time.monotonic())
         plan = GuardianPlan(
@@ -146,7 +148,7 @@ class Child:
             cwd=cwd,
             env=env,
             stdin=os.devnull if stdin in (None, "") else stdin,
-            merge=merge,
+            merge=merge and not sealed,
             keep=keep,
             grace_seconds=self._grace_seconds,
             confine=confine,
@@ -163,8 +165,10 @@ class Child:
         """Make the pipes and fork the guardian."""
         ends: list[int] = []
         try:
-            for _ in range(3 if plan.merge else 4):
+            for _ in range(3):
                 ends += spawn.pipe()
+            if not plan.merge:
+                ends += spawn.one_way() if self._sealed else spawn.pipe()
             orders, self._control, self._report, report, out, out_end = ends[:6]
             err, err_end = ends[6:] or (-1, out_end)
             if self._ordered:
@@ -349,6 +353,7 @@ def run(
     stdin: str | None = None,
     grace_seconds: float = 5.0,
     merge: bool = True,
+    sealed: bool = False,
     confine: Confinement | None = None,
 ) -> ChildEnd:
     """Run a child to its end and pass each chunk to `sink(stream, chunk)`; raises what Child raises."""
@@ -361,6 +366,7 @@ def run(
         grace_seconds=grace_seconds,
         keep=keep,
         merge=merge,
+        sealed=sealed,
         confine=confine,
     ) as child:
         for stream, chunk in child.output():

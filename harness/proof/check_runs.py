@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import socket
@@ -18,6 +17,7 @@ from harness.mission.contract import Check, Claim, Contract
 from harness.mission.receipts import Receipt
 from harness.process import supervise, temporary, timeouts
 from harness.process.confine import BUBBLEWRAP
+from harness.proof.outputs import OutputDigest, TracedOutput
 from harness.state import documents, files
 from harness.state.layout import Layout
 from harness.workplace import environment
@@ -33,35 +33,17 @@ GREEN_ON_NOTHING = (
 )
 
 
-class OutputDigest:
-    """Head, tail and digest of an output of any length."""
-
-    def __init__(self) -> None:
-        self.head, self.tail, self.length, self.hash = b"", b"", 0, hashlib.sha256()
-
-    def take(self, _: str, chunk: bytes) -> None:
-        """Add one more chunk."""
-        self.hash.update(chunk)
-        self.length += len(chunk)
-        room = receipts.HEAD_BYTES - len(self.head)
-        self.head += chunk[:room]
-        self.tail = (self.tail + chunk[room:])[-receipts.TAIL_BYTES :]
-
-    def text(self) -> str:
-        """The output as stored in a receipt; a cut states the number of omitted bytes."""
-        return receipts.shortened(self.head, self.tail, self.length)
-
-
-def fire(check: Check, claim: Claim, phase: str, place: CheckEnvironment) -> Receipt:
-    """Run one check to its end, end its process tree, and return the receipt."""
+def fire(check: Check, claim: Claim, phase: str, place: CheckEnvironment, traced: bool = False) -> Receipt:
+    """Run one check to its end, end its process tree, and return the receipt; with its trace if `traced`."""
     if place.machine and not place.fault:
-        there = place.machine.fire(check, claim, phase)
+        there = place.machine.fire(check, claim, phase, traced)
         return there.replace(notes=[*place.notes, *there.notes])
     started = time.monotonic()
-    output = OutputDigest()
+    values = {name: os.environ.get(name, "") for name in place.passed}
+    output = TracedOutput(values) if traced else OutputDigest()
     code: int | None = NOT_FIRED
     if place.fault:
-        output.take("", place.fault.encode())
+        output.take("stdout", place.fault.encode())
     else:
         if place.watch:
             place.watch.begin_check(claim.id)
@@ -82,6 +64,7 @@ def fire(check: Check, claim: Claim, phase: str, place: CheckEnvironment) -> Rec
         at=clock.stamp(clock.now()),
         guard=check.guard,
         notes=list(place.notes),
+        trace=output.trace(),
     )
     return place.watch.examined(receipt) if place.watch and not place.fault else receipt
 
@@ -93,21 +76,22 @@ def _exit_code(ended: supervise.ChildEnd) -> int | None:
 
 
 def fire_with_retry(check: Check, claim: Claim, phase: str, place: CheckEnvironment) -> Receipt:
-    """Fire a check, and a red one once more; a green second result counts and is marked flaky. One that changed a test is red."""
+    """Fire a check, and a red one once more, traced; a green second result counts and is marked flaky, of a red one only the
+    trace. One that changed a test is red."""
     first = fire(check, claim, phase, place)
     if first.green or first.reason or place.fault:
         return first
-    again = fire(check, claim, phase, place)
+    again = fire(check, claim, phase, place, traced=True)
     if not again.green:
-        return first
-    return again.replace(flaky=True, notes=[*again.notes, f"{receipts.FLAKY}{first.verdict} the first time"])
+        return first.replace(trace=again.trace)
+    return again.replace(trace="", flaky=True, notes=[*again.notes, f"{receipts.FLAKY}{first.verdict} the first time"])
 
 
 def run_shell(command: str, place: CheckEnvironment, seconds: float, output: OutputDigest) -> supervise.ChildEnd:
     """Run a command as a check: bash -euo pipefail, its own TMPDIR and PORT, empty stdin; raises RunCut at the end of its run."""
     left, folder = place.until - time.monotonic(), temporary.create("check", place.tag, ordinary=place.plain)
     try:
-        start = start_of(command, place, folder)
+        start = start_of(command, place, folder, output.begin) | {"sealed": bool(output.begin)}
         limit = max(min(seconds, left), 0.0)
         ended = supervise.run(**start, sink=output.take, wall_seconds=limit, grace_seconds=GRACE_SECONDS)
     finally:

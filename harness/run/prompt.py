@@ -259,7 +259,8 @@ def _receipts(material: Material) -> list[Part]:
 
 def receipt_text(receipt: Receipt) -> str:
     """A receipt, for people and agents."""
-    return f"{receipt.claim}: {receipt.verdict} after {receipt.seconds:.1f} s\n$ {receipt.command}\n{_ended(receipt.output)}"
+    head = f"{receipt.claim}: {receipt.verdict} after {receipt.seconds:.1f} s\n$ {receipt.command}\n"
+    return head + _ended(receipt.output) + receipt.shown_trace
 
 
 def _issues(found: list[Issue]) -> str:

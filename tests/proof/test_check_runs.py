@@ -17,6 +17,7 @@ from harness.mission.contract import Check, Contract
 from harness.mission.receipts import Receipt
 from harness.process import tree
 from harness.proof import check_runs
+from harness.proof.outputs import OutputDigest
 from tests.helpers import passable
 from tests.missions import House
 from tests.other_user import OtherUser
@@ -241,7 +242,7 @@ def test_of_ten_megabytes_head_tail_and_digest_are_kept(folder: Path) -> None:
 def test_up_to_four_kilobytes_nothing_is_left_out(folder: Path, size: int) -> None:
     """Head and tail join without a gap or an overlap."""
     assert fired(folder, f"head -c {size} /dev/zero | tr '\\0' x").output == "x" * size
-    output = check_runs.OutputDigest()
+    output = OutputDigest()
     for _ in range(4097):
         output.take("stdout", b"y")
     assert output.text() == "y" * 1024 + "\n[… 1 bytes left out …]\n" + "y" * 3072

@@ -11,6 +11,7 @@ from harness.mission import receipts
 from harness.mission.check_environment import CheckEnvironment
 from harness.process.confine import Confinement
 from harness.proof import check_runs, fresh_clone
+from harness.proof.outputs import OutputDigest
 from harness.state.layout import state_home
 from harness.workplace import confine
 from tests.missions import House
@@ -18,7 +19,7 @@ from tests.missions import House
 
 def said(place: CheckEnvironment, command: str) -> str:
     """What a check with this command prints there."""
-    output = check_runs.OutputDigest()
+    output = OutputDigest()
     check_runs.run_shell(command, place, 20, output)
     return output.text()
 

@@ -108,9 +108,9 @@ class Worker:
             up.__exit__(None, None, None)
             self.place = up.place
 
-    def fire(self, check: Check, claim: Claim, phase: str) -> Receipt:
+    def fire(self, check: Check, claim: Claim, phase: str, traced: bool) -> Receipt:
         """Run a check; returns its receipt."""
-        return check_runs.fire(check, claim, phase, self.place)
+        return check_runs.fire(check, claim, phase, self.place, traced)
 
     def sweep(self, contract: Contract) -> dict[str, Any]:
         """Run all checks in fresh clones; the receipts, and why the setup is red."""

@@ -289,9 +289,9 @@ class MachineLane(RemoteChecks):
         found = self._made(Swept, self._call("sweep", contract=contract))
         return [self._stamped(one) for one in found.receipts], found.fault
 
-    def fire(self, check: Check, claim: Claim, phase: str) -> Receipt:
+    def fire(self, check: Check, claim: Claim, phase: str, traced: bool) -> Receipt:
         """As check_runs.fire, in the tree there; stamped here."""
-        made = self._made(Receipt, self._call("fire", check=check, claim=claim, phase=phase))
+        made = self._made(Receipt, self._call("fire", check=check, claim=claim, phase=phase, traced=traced))
         return self._stamped(made).replace(claim=claim.id, command=check.run, phase=phase, guard=check.guard)
 
     def _stamped(self, made: Receipt) -> Receipt:
