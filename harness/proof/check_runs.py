@@ -17,7 +17,7 @@ from harness.mission.contract import Check, Claim, Contract
 from harness.mission.receipts import Receipt
 from harness.process import supervise, temporary, timeouts
 from harness.process.confine import BUBBLEWRAP
-from harness.proof.outputs import OutputDigest, TracedOutput
+from harness.proof._outputs import OutputDigest, TracedOutput
 from harness.state import documents, files
 from harness.state.layout import Layout
 from harness.workplace import environment
@@ -39,8 +39,7 @@ def fire(check: Check, claim: Claim, phase: str, place: CheckEnvironment, traced
         there = place.machine.fire(check, claim, phase, traced)
         return there.replace(notes=[*place.notes, *there.notes])
     started = time.monotonic()
-    values = {name: os.environ.get(name, "") for name in place.passed}
-    output = TracedOutput(values) if traced else OutputDigest()
+    output = TracedOutput({name: os.environ.get(name, "") for name in place.passed}) if traced else OutputDigest()
     code: int | None = NOT_FIRED
     if place.fault:
         output.take("stdout", place.fault.encode())

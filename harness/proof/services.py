@@ -11,7 +11,7 @@ from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Service
 from harness.process import supervise, temporary, tree
 from harness.proof import check_runs
-from harness.proof.outputs import OutputDigest
+from harness.proof._outputs import OutputDigest
 from harness.state import files
 from harness.workplace import environment
 

@@ -82,8 +82,9 @@ def test_a_field_of_a_wrong_kind_is_named_with_its_line(tmp_path: Path, odd: dic
 
 
 def test_a_receipt_without_what_came_later_is_read(tmp_path: Path) -> None:
-    """An older version did not write guard, flaky and notes."""
-    old = {name: value for name, value in receipt().asdict().items() if name not in ("guard", "flaky", "notes")}
+    """An older version did not write guard, flaky, notes, reason and trace."""
+    later = ("guard", "flaky", "notes", "reason", "trace")
+    old = {name: value for name, value in receipt().asdict().items() if name not in later}
     put(str(tmp_path / "r"), files.dump_json(old))
     assert receipts.load(str(tmp_path / "r")) == [receipt()]
 
@@ -94,3 +95,17 @@ def test_what_was_left_out_of_an_output_is_named() -> None:
     assert receipts.shortened(b"head", b"tail", 8) == "headtail"
     assert receipts.shortened(b"head", b"tail", 1008) == "head\n[… 1000 bytes left out …]\ntail"
     assert receipts.shortened("é".encode()[:1], b"", 1) == "\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("output", "trace", "fault"),
+    [
+        ("", "", "test -f x"),
+        ("what a pity\n", "+ false", "what a pity"),
+        ("", "+ out=a\n+ [[ a  == b ]]\n+1 exit 1", "[[ a  == b ]]"),
+        ("", "+1 exit 1", "test -f x"),
+    ],
+)
+def test_where_the_output_says_nothing_the_fault_is_what_the_trace_saw(output: str, trace: str, fault: str) -> None:
+    """The last command that came after a good one; without one the check itself."""
+    assert receipt(command="test -f x", exit=1, output=output, trace=trace).fault == fault

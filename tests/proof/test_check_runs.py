@@ -17,7 +17,7 @@ from harness.mission.contract import Check, Contract
 from harness.mission.receipts import Receipt
 from harness.process import tree
 from harness.proof import check_runs
-from harness.proof.outputs import OutputDigest
+from harness.proof._outputs import OutputDigest
 from tests.helpers import passable
 from tests.missions import House
 from tests.other_user import OtherUser

@@ -11,7 +11,7 @@ from harness.mission import receipts
 from harness.mission.check_environment import CheckEnvironment
 from harness.process.confine import Confinement
 from harness.proof import check_runs, fresh_clone
-from harness.proof.outputs import OutputDigest
+from harness.proof._outputs import OutputDigest
 from harness.state.layout import state_home
 from harness.workplace import confine
 from tests.missions import House

@@ -63,7 +63,7 @@ def test_the_verbs_of_a_run_work_as_tools(unconfined: House) -> None:
     assert "the parser is slow on tabs" in texts[0]
     assert texts[2] == "I-001 is noted."
     assert texts[3].startswith("1 green, 0 red.") and "green  VAL-1  test -f 1.txt" in texts[3]
-    assert "red  VAL-2  test -f 2.txt\n(no output)" in texts[4]
+    assert "red  VAL-2  test -f 2.txt\n(no output)\nits commands, when it ran again:\n+ test -f 2.txt" in texts[4]
     assert texts[5].startswith("'text' must be text")
     assert "'status' must be one of implemented, blocked" in texts[6]
     assert texts[7].startswith("The reply is good and kept")

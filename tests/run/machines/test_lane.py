@@ -87,6 +87,15 @@ def test_checks_setup_and_services_run_there_and_receipts_name_it(house: House) 
     assert house.feature().status == "passed"
 
 
+def test_the_trace_of_a_red_check_comes_from_there(house: House) -> None:
+    """As at home."""
+    on_machine(house)
+    house.lay(house.feature().replace(status="validating"))
+    done = house.role("validator", "F-001", **ON)
+    (red,) = receipts.load(house.layout.run(house.result()["run"]).receipts)
+    assert (red.host, red.verdict, red.trace) == ("here", "red (exit 1)", "+ test -f 1.txt"), done
+
+
 def test_an_agents_own_checks_run_there_and_are_recorded_here(house: House) -> None:
     """So that the run can be replayed."""
     on_machine(house)

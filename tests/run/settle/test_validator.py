@@ -67,6 +67,24 @@ def tries(house: House) -> tuple[str, int]:
 # green and red
 
 
+def test_a_silent_check_tells_the_next_worker_and_a_person_what_it_saw(house: House) -> None:
+    """In the reason, the prompt, `why` and `check`: what came out beside what was expected."""
+    silent = 'out=$(cat one); test "$out" = hello-world || exit 1'
+    lay(house, [feature("F-001", "VAL-1", status="validating")], Contract(claims=[claim("VAL-1", silent)]))
+    commit(house, one="h-e-l-l-o\n")
+    saw = "test h-e-l-l-o = hello-world"
+    assert judged(house, "F-001")["reason"] == f"VAL-1 is red (exit 1): {saw}"
+    worked(house, {"say": "nothing"})
+    trace = ["+ cat one", "+ out=h-e-l-l-o", f"+ {saw}", "+1 exit 1"]
+    shown = [f"$ {silent}", receipts.TRACED, *trace]
+    assert "\n".join(shown) in house.prompt()
+    why = house.harness("why", "VAL-1").out
+    assert f"    last red (exit 1): {saw}\n" + "".join(f"{' ' * 11}| {line}\n" for line in trace) in why
+    house.write("one", "h-e-l-l-o\n")
+    checked = house.harness("check").out
+    assert "".join(f"    {line}\n" for line in (receipts.TRACED, *trace)) in checked
+
+
 def test_all_green_passes_the_feature_and_says_so_in_the_raw_memory(built: House) -> None:
     """Every check of every claim runs in order; one try is counted and one `-` line appended."""
     result = judged(built, "F-001")

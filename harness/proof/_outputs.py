@@ -1,7 +1,5 @@
-"""What a check leaves to read: its output, and when it ran again the trace, which are the commands of its shell as `set -x`
-prints them. They come through a socket, which no program can read back; it stays open in the check's programs, which may
-write to it: no verdict reads a trace.
-"""
+"""What a check leaves to read: its output and, when it ran again, its trace: the commands of its shell as `set -x` prints them.
+The check's programs inherit the socket of the trace, which they can write but not read, so no verdict depends on a trace."""
 
 from __future__ import annotations
 
@@ -13,8 +11,7 @@ from collections.abc import Mapping
 from harness.base import faults, redaction
 from harness.mission import receipts
 
-# Before a command: its stdout becomes its stderr too, and what was stderr takes the trace. Nothing is exported. A mark and the
-# status of the command before begin each command. An old bash, or a limit below this descriptor, gives no trace.
+# What was stderr takes the trace, and nothing is exported. An old bash, or a limit below this descriptor, gives no trace.
 BEGIN = r"if ((BASH_VERSINFO > 4)) && exec 243>&2 2>&1; then BASH_XTRACEFD=243 PS4=$'\x1e+$? '; set -x; else exec 2>&1; fi; "
 MARK = b"\x1e"
 MAX_COMMANDS, COMMAND_BYTES = 1024, 4096  # kept until secrets are masked
@@ -57,9 +54,9 @@ class TracedOutput(OutputDigest):
     def __init__(self, values: Mapping[str, str]) -> None:
         super().__init__()
         self.commands = deque([b""], maxlen=MAX_COMMANDS)
-        bare = {name: re.sub(UNSEEN, "", value) for name, value in values.items()}
-        long = sorted((one for one in bare.items() if len(one[1]) >= SHORTEST), key=lambda one: -len(one[1]))
-        self.hidden = [(re.compile(_printed(value), re.DOTALL), f"[{name}]") for name, value in long]
+        bare = [(re.sub(UNSEEN, "", value), name) for name, value in values.items()]
+        longest_first = sorted(bare, key=lambda one: -len(one[0]))
+        self.hidden = [(_printed(value), f"[{name}]") for value, name in longest_first if len(value) >= SHORTEST]
 
     def take(self, stream: str, chunk: bytes) -> None:
         if stream == "stdout":
@@ -88,8 +85,8 @@ class TracedOutput(OutputDigest):
         return faults.cut(re.sub(r"^\+0 ", "+ ", text), LINE_CHARS)
 
 
-def _printed(value: str) -> str:
+def _printed(value: str) -> re.Pattern[str]:
     """The pattern of a value in a trace, however bash quotes it."""
     octal = {char: "".join(rf"\\{byte:03o}" for byte in char.encode("utf-8", "surrogateescape")) for char in value}
     chars = [re.escape(char) if char.isascii() else f"(?:{char}|{octal[char]})" for char in value[:LONGEST]]
-    return QUOTING.join(chars) + (".*" if len(value) > LONGEST else "")
+    return re.compile(QUOTING.join(chars) + (".*" if len(value) > LONGEST else ""), re.DOTALL)
