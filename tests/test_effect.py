@@ -48,7 +48,7 @@ def test_a_task_can_be_done_and_is_not_done_yet(name: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_a_contract_is_one_that_the_harness_accepts_and_no_hidden_case_is_in_it(name: str) -> None:
+def test_a_contract_is_one_that_the_harness_accepts(name: str) -> None:
     """Three or four claims, all of them of its one feature."""
     task = TASKS[name]
     claims = [Claim(id=key, text=key, checks=[Check(run=run) for run in runs]) for key, runs in task.checks.items()]
