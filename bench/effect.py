@@ -51,6 +51,7 @@ FLAGS = shlex.split(
     "--timeout 3000 --max-chat-history-tokens 100000 --chat-history-file /dev/null --input-history-file /dev/null"
 )  # below that many tokens aider asks the model for no summary of what was said
 CONFIG = """agent = "playbook"
+check_seconds = 120
 [limits]
 max_runs = {runs}
 [roles.worker]
