@@ -75,17 +75,15 @@ def render(layout: Layout, view: rules.View, kind: str) -> str:
     return _ended(lines, [*ways, *_going_back(layout, kind)])
 
 
-def of_setup(run_id: str, at: str, setup: str, fault: str) -> str:
-    """The text of escalation.md for a red setup of the contract at a commit."""
+def of_setup(run_id: str, at: str, setup: str, fault: str, *, in_force: bool) -> str:
+    """The text of escalation.md for a red setup at a commit: the contract's (`in_force`), or that of a refused plan."""
     head, *output = fault.rstrip("\n").split("\n")
     cut = ["[…]"] if len(output) > LAST_LINES else []
-    lines = ["---", "kind: setup", f"run: {run_id}", "---", f"The contract's setup is red at {at[:10]}.", ""]
-    lines += ["It is this command:", "", *_indented(setup, MAX_COMMAND_LINES), ""]
+    lines = ["---", "kind: setup", f"run: {run_id}", "---", f"The setup is red at {at[:10]}.", ""]
+    lines += ["It is this command:", "", *_indented(setup, MAX_COMMAND_LINES), ""] if setup else []
     lines += [head, *cut, *output[-LAST_LINES:]]
-    ways = [
-        (command("check"), "run it again, with every check; nothing counts"),
-        (command(f"runs show {run_id}"), "the run that found it red"),
-    ]
+    ways = [(command("check"), "run it again, with every check; nothing counts")] if in_force else []
+    ways += [(command(f"runs show {run_id}"), "the run that found it red")]
     return _ended(lines, ways)
 
 

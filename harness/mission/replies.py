@@ -15,6 +15,7 @@ from harness.state import documents, raw
 
 STATUSES = ("implemented", "blocked")
 MAX_CHECKS = 3
+REFUSED = "its reply was refused: "  # before the faults that its agent was told
 
 if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Status = str

@@ -238,7 +238,7 @@ def take_reply(run: OpenRun) -> None:
         outcome.ended, outcome.reason = "agent_error", "; ".join(filter(None, [str(fault), outcome.reason]))
         return
     if outcome.reply is None and refused:
-        outcome.answer.reply_fault = redaction.received(f"its reply was refused: {refused.strip()}")
+        outcome.answer.reply_fault = redaction.received(f"{replies.REFUSED}{refused.strip()}")
         outcome.reason = "; ".join(filter(None, [outcome.answer.reply_fault, outcome.reason]))
     reply = outcome.reply or {}
     try:  # for agents that run no commands

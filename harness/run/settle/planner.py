@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from harness.base.errors import BrokenFile, RequestRefused
-from harness.decision import escalations
+from harness.decision import escalations, rules
 from harness.mission import contract as contracts
-from harness.mission import contract_log, issues, receipts, runs
+from harness.mission import contract_log, issues, receipts, replies, runs
 from harness.mission import features as queue
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract_log import ContractChange
@@ -22,10 +22,7 @@ from harness.state.state import State
 
 BEFORE_SECONDS = 60
 EARLY = "make it a guard, or test what the feature brings"
-
-
-class SetupRed(RequestRefused):
-    """The contract's setup is red on the present tree."""
+IN_FORCE, BROUGHT = "The contract's ", "The plan is rejected for the setup that it brings; leave it out if no check needs it. Its "
 
 
 def examined(layout: Layout, reply: dict[str, Any], place: CheckEnvironment) -> Draft:
@@ -56,9 +53,9 @@ def red_first(
     layout: Layout, made: Draft, place: CheckEnvironment, path: str, role: str, reported: frozenset[str] | None = None
 ) -> None:
     """Red before green: run every new check on the present tree, once per run; the receipts (phase before) go to
-    `path`. Raises SetupRed for a red setup, and RequestRefused for checks other than guards that are green already. A
-    check `reported` in this run (None: the agent still works), or in the last run of `role`, is accepted when repeated;
-    its claim stays unproven.
+    `path`. Raises RequestRefused for a red setup, and for checks other than guards that are green already. A check
+    `reported` in this run (None: the agent still works), or in the last run of `role`, is accepted when repeated; its
+    claim stays unproven.
     """
     fired = receipts.load(path)
     known = {*(reported or ()), *(receipt.command for receipt in [*fired, *_last_round(layout, role)] if receipt.green)}
@@ -66,7 +63,8 @@ def red_first(
     place = place if reported is None else tampering.watched(place, made.contract)
     fault = check_runs.setup_once(layout, made.contract, place)
     if fault:
-        raise SetupRed(fault)
+        same = made.contract.setup == contracts.load(layout).setup
+        raise RequestRefused((IN_FORCE if same else BROUGHT) + fault)
     pairs = [
         (claim, check.replace(seconds=min(check.seconds or place.seconds, BEFORE_SECONDS)))
         for claim, check in made.untried(done)
@@ -97,13 +95,21 @@ def _reported(run: OpenRun) -> frozenset[str]:
     return frozenset(receipt.command for receipt in fired if receipt.green)
 
 
-def escalate_setup(run: OpenRun) -> None:
+def escalate_setup(run: OpenRun, setup: str, fault: str) -> None:
     """Escalate a red setup; it never costs an attempt."""
     outcome = run.outcome
-    outcome.reason = outcome.checks.setup_fault
-    asked = (outcome.reply or {}).get("setup", outcome.contract.setup)
-    text = escalations.of_setup(run.id, run.context.head, asked, outcome.reason)
+    text = escalations.of_setup(run.id, run.context.head, setup, fault, in_force=not fault.startswith(BROUGHT))
     outcome.changes.put(names.ESCALATION, text.encode())
+
+
+def _judge_setup(run: OpenRun, refusal: str) -> None:
+    """Escalate the red setup for which the plan was refused: the contract's at once, the plan's own with the last plan that
+    may be rejected."""
+    outcome, fault = run.outcome, refusal.removeprefix(replies.REFUSED)
+    if fault.startswith(IN_FORCE):
+        escalate_setup(run, outcome.contract.setup, fault)
+    elif fault.startswith(BROUGHT) and runs.totals(run.layout).rejected + 1 >= rules.REJECTED_PLANS:
+        escalate_setup(run, (outcome.reply or {}).get("setup", ""), fault)
 
 
 class PlanReview(RoleFinding):
@@ -128,7 +134,6 @@ def _review(run: OpenRun) -> PlanReview:
         made = examined(run.layout, outcome.reply, run.place())
         red_first(run.layout, made, run.place(), run.paths.receipts, run.role.name, reported)
     except RequestRefused as fault:
-        outcome.checks.setup_fault = str(fault) if isinstance(fault, SetupRed) else ""
         return PlanReview(refusal=str(fault))
     return PlanReview(new_checks=made.new_checks)
 
@@ -141,8 +146,6 @@ def settle(run: OpenRun) -> None:
     if outcome.reply is None:
         outcome.ended = "agent_error"
         outcome.reason = "; ".join(filter(None, [review.refusal, "" if outcome.answer.reply_fault else outcome.reason]))
-    elif outcome.checks.setup_fault:
-        escalate_setup(run)
     elif review.refusal:
         outcome.reason = review.refusal
     else:
@@ -150,6 +153,7 @@ def settle(run: OpenRun) -> None:
             _land(run, _as_of_now(run, review))
         except RequestRefused as fault:
             outcome.reason = str(fault)
+    _judge_setup(run, review.refusal)
 
 
 def _as_of_now(run: OpenRun, review: PlanReview) -> Draft:

@@ -151,7 +151,8 @@ def settle(run: OpenRun) -> None:
     found = outcome.finding if isinstance(outcome.finding, Validation) else examine(run)
     if outcome.checks.setup_fault:
         outcome.decision.verdict = "red"
-        planner.escalate_setup(run)
+        outcome.reason = outcome.checks.setup_fault
+        planner.escalate_setup(run, outcome.contract.setup, outcome.reason)
     elif not run.context.feature:
         _judge_sweep(run, found)
     elif outcome.feature is None or outcome.contract.of(outcome.feature.claims) != run.claims:

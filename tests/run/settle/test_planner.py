@@ -12,13 +12,13 @@ import pytest
 from harness.base.errors import RequestRefused
 from harness.mission import contract_log, features, issues, receipts, runs
 from harness.mission.check_environment import CheckEnvironment
-from harness.mission.contract import Check
+from harness.mission.contract import Check, Contract
 from harness.mission.receipts import Receipt
 from harness.proof import index
 from harness.run.settle import planner
 from harness.state import files, journal, names
 from tests.missions import House
-from tests.planned import contract_of, feature, lay, log_of, prompt_of, reply, role, worked
+from tests.planned import claim, contract_of, feature, lay, log_of, prompt_of, reply, role, worked
 from tests.run.settle.test_plan import OLD, patch, row, told
 
 LIVE = ("features.json", "validation-contract.md", "spec.md", "contract-log.jsonl", "issues.jsonl")
@@ -392,16 +392,60 @@ def test_checks_before_the_work_have_their_services(house: House) -> None:
     assert [one.exit for one in before(house)] == [7]
 
 
-def test_a_red_setup_calls_a_person_and_lands_nothing(house: House) -> None:
-    """The first plan's setup runs on the current tree; no feature uses a try."""
+RED = "echo no compiler here; exit 4"
+SAID = "setup ended with exit 4:\nno compiler here"
+
+
+def test_a_red_setup_that_a_plan_brings_refuses_it_and_the_third_calls_a_person(house: House) -> None:
+    """Nothing lands, no check runs; each refusal has the output, and the escalation the command."""
     lay(house, [OLD])
+    house.write("SPEC.md", "# Other\n")
     was = state(house)
-    result = planned(house, **patch(row("F-002")), setup="echo no compiler here; exit 4")
-    assert (result["accepted"], before(house)) == (False, [])
-    assert "kind: setup" in house.read("escalation.md")
-    assert "setup ended with exit 4:\nno compiler here" in house.read("escalation.md")
+    for number in (1, 2, 3):
+        assert not (house.state / "escalation.md").exists()
+        result = planned(house, **patch(row("F-002")), setup=RED)
+        assert (result["accepted"], result["totals"]["rejected"], before(house)) == (False, number, [])
+        assert result["reason"].startswith("The plan is rejected for the setup that it brings")
+        assert SAID in result["reason"]
+        assert "no compiler here" in prompt_of(house, "planner")
+    text = house.read("escalation.md")
+    assert "kind: setup" in text and SAID in text and f"    {RED}\n" in text
+    assert "run it again, with every check" not in text  # those are the contract's, which has no setup
     assert state(house) == was
-    assert house.harness("next").code == 3
+    assert (house.harness("next").out, house.harness("next").code) == ("ESCALATE setup\n", 3)
+
+
+def test_a_red_setup_is_told_in_the_conversation_and_a_plan_without_it_lands(house: House) -> None:
+    """`harness reply` refuses the plan with the output of its setup."""
+    lay(house, [OLD])
+    bad, good = (json.dumps(patch(row("F-002"), **more)) for more in ({"setup": "make build"}, {}))
+    refused = f"echo '{bad}' | harness reply - >$TMPDIR/said 2>&1 && exit 9; grep 'No rule to make target' $TMPDIR/said"
+    house.script("planner", {"run": refused}, {"run": f"echo '{good}' | harness reply -"})
+    assert house.role("planner").code == 0, house.result()
+    assert (house.result()["accepted"], contract_of(house).setup) == (True, "")
+
+
+def test_a_planner_that_gives_up_at_the_last_red_setup_calls_a_person_too(house: House) -> None:
+    """Its only plan was refused in the conversation; an escalation of another kind would ask about the spec."""
+    lay(house, [OLD])
+    for _ in range(2):
+        planned(house, **patch(row("F-002", claims=[]), contract=[]))
+    house.script("planner", {"run": f"echo '{json.dumps(patch(row('F-002'), setup=RED))}' | harness reply - || true"})
+    house.role("planner")
+    assert (house.result()["totals"]["rejected"], house.harness("next").out) == (3, "ESCALATE setup\n")
+    assert SAID in house.read("escalation.md")
+
+
+@pytest.mark.parametrize("more", [{}, {"setup": RED}, {"setup": RED + "\n"}], ids=["left out", "repeated", "with a newline"])
+def test_a_red_setup_of_the_contract_calls_a_person_at_once(house: House, more: dict[str, str]) -> None:
+    """No plan brought it, so none can mend it by leaving it out."""
+    lay(house, [OLD], Contract(claims=[claim("VAL-001")], setup=RED))
+    result = planned(house, **patch(row("F-002")), **more)
+    assert (result["accepted"], result["totals"]["rejected"]) == (False, 1)
+    text = house.read("escalation.md")
+    assert "kind: setup" in text and f"The contract's {SAID}" in text and f"    {RED}\n" in text
+    assert "run it again, with every check" in text
+    assert house.harness("next").out == "ESCALATE setup\n"
 
 
 def test_the_setup_of_a_plan_is_run_before_its_checks(house: House) -> None:
