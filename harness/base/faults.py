@@ -9,6 +9,7 @@ from re import Match
 MAX_LINE_CHARS = 2000  # characters of a line that are examined
 AND_MORE = " (and {} more)"
 NOT_PASSED = "not passed on: "  # begins the last output line, which lists variables withheld from the program
+HIDES = "its confinement hides "  # the same, or stands behind it: a path
 # How test programs and compilers begin the line that explains a failure, best first; the group is shown.
 TELLING = (
     r"^(FAILED \S+::\S+.*)$",  # pytest's summary: the test and the first line of its error
@@ -65,9 +66,9 @@ def cut(text: str, most: int) -> str:
 def of_output(output: str) -> str:
     """The line of an output that explains the failure: the first failing assertion or exception, else the last line
     that is not noise, or "". Withheld variables are appended."""
-    said, mark, names = output.rpartition("\n" + NOT_PASSED)
-    if mark:
-        return "; ".join(filter(None, [of_output(said), NOT_PASSED + names.strip()]))
+    said, _, last = output.rstrip("\n").rpartition("\n")
+    if last.startswith((NOT_PASSED, HIDES)):
+        return "; ".join(filter(None, [of_output(said), last.strip()]))
     noise = re.compile(NOISE)
     lines = list(_without_pipes([line.rstrip()[:MAX_LINE_CHARS] for line in output.split("\n") if line.strip()]))
     for form in TELLING:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from harness.base.errors import Unavailable
+from harness.base.faults import HIDES
 from harness.base.record import Record
 from harness.process import _seccomp, landlock, network, spawn, tree
 
@@ -40,7 +41,9 @@ LAST_PID = "/proc/sys/kernel/ns_last_pid"  # of the namespace: the next pid is o
 NUMBERED = 1000  # minimum first pid in a `plain` namespace
 BEHIND = '/bin/sh -c "\\"\\$@\\"; exit \\$?" sh "$@"; exit $?'  # the second shell is the parent of the program
 FRESH = ("/dev/", "/proc/")  # new inside, not from the host
-HIDDEN = "its confinement hides it"
+OWN = "each run has an empty {top} of its own; put it elsewhere, such as below /opt or ~/.local"
+LISTED = 'runs see only a list of your home folder; to show it, write into config.toml: [home] show = ["{below}"]'
+KEPT = "runs do not see {top}; put it elsewhere, or see docs/threat-model.md for what they see"
 TMPFS, EMPTY, LINK, READ, WRITE = "--tmpfs", f"--ro-bind {os.devnull}", "--symlink", "--ro-bind", "--bind"
 ORDER = (TMPFS, EMPTY, LINK, READ, WRITE)  # for one path, the last one wins
 
@@ -108,7 +111,7 @@ class Confinement(Record):
     def words(self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str]) -> list[str]:
         """The command line that starts `argv` confined in `cwd`; the caller passes the descriptors of `held()` with it.
         On a tier other than bubblewrap it is `argv`. Raises Unavailable when bubblewrap is missing, or when the
-        program, `cwd` or a writable folder is missing inside.
+        program, `cwd` or a writable folder is missing or hidden inside.
         """
         if self.tier != BUBBLEWRAP:
             return list(argv)
@@ -148,10 +151,37 @@ class Confinement(Record):
             if fault := _why_no_folder(folder):
                 raise Unavailable(f"{name} cannot be started in the folder {folder}: {fault}.")
         at = self.seen(cwd)
-        if not _shows(layers, at if at in self.glass.moved else os.path.realpath(at)):
-            raise Unavailable(f"{name} cannot be started in the folder {cwd}: {HIDDEN}.")
-        if fault := _why_no_program(name, cwd, env, layers):
-            raise Unavailable(f"{name} cannot be started (is it installed, and on PATH?): {fault}.")
+        if at not in self.glass.moved and (why := self._why_hidden(layers, os.path.realpath(at))):
+            raise Unavailable(f"{name} cannot be started in the folder {cwd}: {why}.")
+        if fault := self._why_no_program(name, cwd, env, layers):
+            raise Unavailable(f"{name} cannot be started{fault}.")
+
+    def hides(self, paths: Iterable[str]) -> str:
+        """Why a program inside does not see the first of these paths that it does not see, and the remedy; "" if it sees all."""
+        layers = [one for one in self.glass.layers() if self.tier == BUBBLEWRAP or one[0] not in PRIVATE]
+        return next((why for path in paths if (why := self._why_hidden(layers, path))), "")
+
+    def _why_hidden(self, layers: Layers, path: str) -> str:
+        """Why a program inside does not see the host's content at this path, or the link there; "" if it does."""
+        link = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+        for at in (link, os.path.realpath(path)):
+            top, option = next((one for one in reversed(layers) if _is_in(at, one[0])), ("", READ))
+            if option in (TMPFS, EMPTY):
+                home, own = os.path.realpath(os.path.expanduser("~")), map(os.path.realpath, self.glass.hidden)
+                top = max((one for one in own if _is_in(at, one)), key=len, default=top)  # it may be below another
+                why = OWN if top in PRIVATE else LISTED if top == home else KEPT
+                return f"{HIDES}{at}: {why.format(top=top, below=at.removeprefix(home + '/'))}"
+        return ""
+
+    def _why_no_program(self, name: str, cwd: str, env: Mapping[str, str], layers: Layers) -> str:
+        """Why the PATH of `env` has no program of this name inside; "" if it has one."""
+        folders = [""] if "/" in name else os.get_exec_path(env)
+        files = [path for folder in folders if os.path.isfile(path := os.path.join(cwd, folder, name))]
+        hidden = [self._why_hidden(layers, path) for path in files if os.access(path, os.X_OK)]
+        if "" in hidden:
+            return ""
+        lacks = os.strerror(errno.EACCES if files else errno.ENOENT)
+        return f": {hidden[0]}" if hidden else f" (is it installed, and on PATH?): {lacks}"
 
 
 def bubblewrap(
@@ -227,26 +257,8 @@ def _there(paths: Iterable[str]) -> list[str]:
     return [path for path in paths if os.path.exists(path)]
 
 
-def _shows(layers: Layers, path: str) -> bool:
-    """Whether a program inside sees the host's content at this resolved path."""
-    above = [option for folder, option in layers if path == folder or path.startswith(folder.rstrip("/") + "/")]
-    return not above or above[-1] in (READ, WRITE)
-
-
-def _why_no_program(name: str, cwd: str, env: Mapping[str, str], layers: Layers) -> str:
-    """Why the PATH of `env` has no program of this name inside; "" if it has one."""
-    folders = [""] if "/" in name else os.get_exec_path(env)
-    files = [path for folder in folders if os.path.isfile(path := os.path.join(cwd, folder, name))]
-    programs = [path for path in files if os.access(path, os.X_OK)]
-    if any(_shows_program(layers, path) for path in programs):
-        return ""
-    return HIDDEN if programs else os.strerror(errno.EACCES if files else errno.ENOENT)
-
-
-def _shows_program(layers: Layers, path: str) -> bool:
-    """Whether the program, and the link that leads to it, are visible inside."""
-    link = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-    return _shows(layers, link) and _shows(layers, os.path.realpath(path))
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def _why_no_folder(path: str) -> str:

@@ -90,9 +90,9 @@ class RunningServices:
         return os.path.join(self.folder, f"{service.name}.log")
 
     def _tail(self, service: Service) -> str:
-        path = self._log(service)
+        path, place = self._log(service), self.place.replace(confinement=self.place.confined(self.folder))
         data = files.read_from(path, max(0, files.length(path) - TAIL_BYTES), TAIL_BYTES)
-        return environment.explained(data.decode("utf-8", "replace")[-TAIL_CHARS:], self.place)
+        return environment.explained(data.decode("utf-8", "replace")[-TAIL_CHARS:], place)
 
     def _down(self) -> None:
         for child in reversed(self.children):

@@ -56,7 +56,7 @@ def think(run: OpenRun, agents: AgentChoice, text: str, stable_bytes: int) -> No
                 context = context_of_agent(run, agent, room, stable_bytes).replace(told=told)
                 _listen(outcome, agent, text, recorder, context)
                 outcome.reason = redaction.received(outcome.reason)
-                recorder.explain(agent.needs)
+                recorder.explain(agent.needs, context.confinement)
                 if outcome.ended not in RETRYABLE:
                     outcome.answer.waits.pop(name, 0)
                     break
@@ -157,10 +157,11 @@ class Recorder:
             self.marked = at
         self.spinner.draw(self.action)
 
-    def explain(self, needs: tuple[str, ...]) -> None:
-        """Report withheld variables that the end of the agent's output mentions; add them to the reason of a failure."""
-        outcome = self.outcome
-        outcome.answer.not_passed = environment.mentioned(self.output, os.environ, self.run.settings.passed, needs)
+    def explain(self, needs: tuple[str, ...], known: Confinement | None) -> None:
+        """Report withheld variables and a hidden path that the end of the agent's output mentions; add them to the reason of a
+        failure."""
+        outcome, passed = self.outcome, self.run.settings.passed
+        outcome.answer.not_passed = environment.mentioned(self.output, os.environ, passed, needs, known)
         if outcome.ended not in runs.GOOD:
             outcome.take_not_passed()
 

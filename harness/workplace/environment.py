@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from harness.base.faults import NOT_PASSED
 from harness.mission.check_environment import CheckEnvironment
 from harness.process import variables
+from harness.process.confine import PRIVATE, Confinement
 from harness.process.supervise import TAG
 from harness.state import names
 from harness.state.layout import Layout
@@ -27,6 +28,7 @@ UNATTENDED = {
     "DEBIAN_FRONTEND": "noninteractive",
 }
 MAX_SHOWN_NAMES = 2
+ABSOLUTE, OWN_FOLDERS = re.compile(r"(?<![\w.~/-])/(?!/)[\w.+@%=~/-]+"), tuple(f"{top}/" for top in PRIVATE)
 
 
 def withheld(base: Mapping[str, str], passed: Collection[str] = (), needs: Collection[str] = ()) -> list[str]:
@@ -45,15 +47,20 @@ def not_passed(names: list[str]) -> str:
     return f"{NOT_PASSED}{', '.join(names[:MAX_SHOWN_NAMES])}{more}; see [env] pass" if names else ""
 
 
-def mentioned(text: str, base: Mapping[str, str], passed: Collection[str] = (), needs: Collection[str] = ()) -> str:
-    """`not_passed` of the withheld names that an output mentions."""
-    words = {*re.findall(r"\w+", text)}
-    return not_passed([name for name in _withheld(base, passed, needs) if name in words])
+def mentioned(text: str, base: Mapping[str, str], passed: Collection[str] = (), needs: Collection[str] = (),
+              known: Confinement | None = None) -> str:  # fmt: skip
+    """`not_passed` of the withheld names that an output mentions, and why its confinement hides a path in it. A path in a folder
+    that a run has of its own counts if the host has it, too."""
+    words, tops = {*re.findall(r"\w+", text)}, (os.path.expanduser("~"), *PRIVATE)
+    lacked = not_passed([name for name in _withheld(base, passed, needs) if name in words])
+    paths = [path.rstrip("/.") for path in dict.fromkeys(ABSOLUTE.findall(text))]
+    there = (path for path in paths if path not in tops and (os.path.lexists(path) or not path.startswith(OWN_FOLDERS)))
+    return "; ".join(filter(None, [lacked, known.hides(there) if known else ""]))
 
 
 def explained(output: str, place: CheckEnvironment) -> str:
-    """The output of a program that failed in `place`, with a line about withheld variables that it mentions."""
-    line = mentioned(output, os.environ, place.passed)
+    """The output of a program that failed in `place`, with a line about what it mentions: withheld variables, a hidden path."""
+    line = mentioned(output, os.environ, place.passed, known=place.confined())
     return f"{output.rstrip()}\n{line}\n" if line else output
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from harness.agents import builtin, registry, spenders
 from harness.base.errors import Unavailable, UsageFault
 from harness.base.record import Json
+from harness.commands.setup import agent_probe
 from harness.decision import ceiling as most
 from harness.decision import views
 from harness.mission import config, roles
@@ -73,6 +74,11 @@ def choose(layout: Layout, agent: str, trust: str, ask: Ask | None, *, steps: bo
     if costly and not trust and not settings.trust:
         how = f"{command('init')} --trust workspace (or full)"
         return [*lines, f"It does not start before you set its trust: {how}"]
+    for name in [*named] if not registry.embedded(named) else []:
+        try:
+            agent_probe.require(layout, config.load(layout), name)
+        except Unavailable as fault:
+            lines.append(f"warning: {name}: {fault}")
     return lines + (_next(layout, named or (["playbook"] if playbooks else []), found) if steps else [])
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from harness.agents import builtin, registry
 from harness.agents.base import Agent, AgentEvent, AgentFailure, AgentSuccess, ExecutionContext
 from harness.agents.clis import ABOUT, CLIS
-from harness.agents.program import how_to_pass
+from harness.agents.program import ProgramAgent, how_to_pass
 from harness.base import redaction
 from harness.base.errors import HarnessError, Unavailable
 from harness.base.record import Record
@@ -53,7 +53,19 @@ def known(where: Layout) -> list[Finding]:
     named = config.every_agent(settings)
     others = [_other(name, where, settings) for name in named if name not in CLIS]
     notes = [note for name in named for note in _withheld(name, settings)]
-    return [_program(name, settings, name in named) for name in CLIS] + others + notes
+    return [_program(name, where, settings, name in named) for name in CLIS] + others + notes
+
+
+def require(where: Layout, settings: Config, name: str) -> None:
+    """Raise like `registry.make`, and Unavailable if the confinement of a run hides the agent's program."""
+    agent = registry.make(name, registry.settings_of(where, settings, name, roles.due(where)["commits"]))
+    folder, there = where.folders.project, filter(os.path.isdir, agent.writable)
+    glass = confine.of_mission(
+        where, settings.replace(network=True), f"{folder}/{TRIED}", confine.tier(where, settings)
+    )
+    if glass and isinstance(agent, ProgramAgent) and not agent.cli.outside:
+        known = confine.of_agent(where, glass, [], settings.trust, there, agent.readable)
+        known.words(agent.argv, cwd=folder, env=os.environ)
 
 
 def _withheld(name: str, settings: Config) -> Iterator[Finding]:
@@ -63,7 +75,7 @@ def _withheld(name: str, settings: Config) -> Iterator[Finding]:
         yield Finding(state="note", what=how)
 
 
-def _program(name: str, settings: Config, wanted: bool) -> Finding:
+def _program(name: str, where: Layout, settings: Config, wanted: bool) -> Finding:
     table = settings.agents.get(name, {})
     if name == registry.LOOP:
         return _loop(table, settings, wanted)
@@ -73,6 +85,8 @@ def _program(name: str, settings: Config, wanted: bool) -> Finding:
     env = {**os.environ, **{key: str(value) for key, value in table.get("env", {}).items()}}
     try:
         version = _version(program, env)
+        if wanted and settings.trust:
+            require(where, settings, name)
     except Unavailable as fault:
         return Finding(state="bad" if wanted else "note", what=f"{name}: {fault}")
     trust = settings.trust
@@ -143,7 +157,7 @@ def login(name: str, env: dict[str, str]) -> str:
 def _other(name: str, where: Layout, settings: Config) -> Finding:
     """An embedded agent, or a user's program."""
     try:
-        registry.make(name, registry.settings_of(where, settings, name, roles.due(where)["commits"]))
+        require(where, settings, name)
     except HarnessError as fault:
         own = registry.embedded([name])  # it may lack a playbook only for this role
         return Finding(state="ok", what=f"{name}: embedded") if own else Finding(state="bad", what=f"{name}: {fault}")
@@ -211,7 +225,9 @@ def _called(agent: Agent, there: Layout, settings: Config, tag: str) -> tuple[Ag
             usage = Usage(**json.loads(event.text))
         elif event.kind in thinking.PRINTED:
             output += event.text
-    return end, end.usage or usage, redaction.received(output)[-thinking.TAIL_CHARS :].strip()
+    output = redaction.received(output)[-thinking.TAIL_CHARS :].strip()
+    lacked = environment.mentioned(output, os.environ, settings.passed, agent.needs, context.confinement)
+    return end, end.usage or usage, "\n".join(filter(None, [output, lacked]))
 
 
 def _context(agent: Agent, there: Layout, settings: Config, tag: str) -> ExecutionContext:

@@ -163,7 +163,7 @@ def _agents(layout: Layout) -> Iterator[Finding]:
         if name not in config_check.agents_here(settings):
             continue  # `_names` reports it with its line
         try:
-            registry.make(name, registry.settings_of(layout, settings, name, roles.due(layout)["commits"]))
+            agent_probe.require(layout, settings, name)
             yield _ok("agents", name)
         except Unavailable as fault:
             own = registry.embedded([name])  # it may lack a playbook only for this role

@@ -22,7 +22,8 @@ from harness.state.state import State
 
 BEFORE_SECONDS = 60
 EARLY = "make it a guard, or test what the feature brings"
-IN_FORCE, BROUGHT = "The contract's ", "The plan is rejected for the setup that it brings; leave it out if no check needs it. Its "
+IN_FORCE = "The contract's "
+BROUGHT = "The plan is rejected for the setup that it brings; leave it out if no check needs it. Its "
 
 
 def examined(layout: Layout, reply: dict[str, Any], place: CheckEnvironment) -> Draft:

@@ -436,7 +436,9 @@ def test_a_planner_that_gives_up_at_the_last_red_setup_calls_a_person_too(house:
     assert SAID in house.read("escalation.md")
 
 
-@pytest.mark.parametrize("more", [{}, {"setup": RED}, {"setup": RED + "\n"}], ids=["left out", "repeated", "with a newline"])
+@pytest.mark.parametrize(
+    "more", [{}, {"setup": RED}, {"setup": RED + "\n"}], ids=["left out", "repeated", "with a newline"]
+)
 def test_a_red_setup_of_the_contract_calls_a_person_at_once(house: House, more: dict[str, str]) -> None:
     """No plan brought it, so none can mend it by leaving it out."""
     lay(house, [OLD], Contract(claims=[claim("VAL-001")], setup=RED))
