@@ -9,6 +9,7 @@ import pytest
 
 from harness.base import faults
 
+HIDDEN = "its confinement hides /tmp/x: each run has an empty /tmp of its own"
 LIST = "The plan is rejected:\n- F-001 has no claim\n- VAL-2 needs checks"
 
 
@@ -103,6 +104,8 @@ make: *** [Makefile:2: test] Error 1
         ("tool: note\n0a1\n> 2 [ ] Water\n", "> 2 [ ] Water"),
         ("--- a\n+++ b\n@@ -1 +1 @@\n-4\n+5\n same", "-4 +5"),
         ("Error: expected 3\n    at x.js:3\nnpm ERR! code 1", "Error: expected 3"),
+        (f"make: x: not found\nmake: *** [x] Error 1\n{HIDDEN}\n", f"make: x: not found; {HIDDEN}"),
+        (f"\n{HIDDEN}\n", HIDDEN),
     ],
 )
 def test_an_output_says_what_was_wrong_not_how_it_ended(output: str, said: str) -> None:

@@ -366,10 +366,45 @@ def test_a_program_or_folder_that_the_glass_hides_is_named_before_the_start(give
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     confined = Confinement(glass=given.glass.replace(hidden=[str(hidden)]), tier=BUBBLEWRAP)
-    with pytest.raises(errors.Unavailable, match="its confinement hides it"):
+    why = f"its confinement hides {program}: runs do not see {hidden}; put it elsewhere"
+    with pytest.raises(errors.Unavailable, match=f"^{program} cannot be started: {why}"):
         supervise.Child([str(program)], cwd="/", env=ENV, wall_seconds=9, confine=confined).close()
-    with pytest.raises(errors.Unavailable, match=f"in the folder {hidden}: its confinement hides it"):
+    with pytest.raises(errors.Unavailable, match=f"in the folder {hidden}: its confinement hides {hidden}: "):
         supervise.Child(["true"], cwd=str(hidden), env=ENV, wall_seconds=9, confine=confined).close()
+
+
+def test_each_kind_of_hidden_place_has_its_reason_and_its_remedy(given: Given, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of a run's own, the list of a home folder, and what is the harness's also below these; the first one is told."""
+    home = str(given.theirs)
+    monkeypatch.setenv("HOME", home)
+    glass = Glass(writable=[str(given.mine)], readable=[f"{home}/bin"], hidden=[home, f"{home}/state"])
+    (given.theirs / "bin").mkdir()
+    (given.theirs / "bin/link").symlink_to("/usr/bin/env")
+    (given.theirs / "bin/out").symlink_to(f"{home}/file")
+    wrapped, ruled = (Confinement(glass=glass, tier=tier) for tier in (BUBBLEWRAP, LANDLOCK))
+
+    def why(path: str, known: Confinement = wrapped) -> str:
+        return known.hides(["/usr/bin/env", f"{home}/bin/link", str(given.mine), path, "/run/second"])
+
+    own = "its confinement hides /run/x: each run has an empty /run of its own; put it elsewhere, such as below /opt or ~/.local"
+    assert why("/run/x") == own
+    remedy = 'runs see only a list of your home folder; to show it, write into config.toml: [home] show = ["file"]'
+    shown = f"its confinement hides {home}/file: {remedy}"
+    assert (why(f"{home}/file"), why(f"{home}/bin/out")) == (shown, shown)
+    assert why(f"{home}/state/m").startswith(f"its confinement hides {home}/state/m: runs do not see {home}/state; ")
+    assert (why("/run/x", ruled), why(f"{home}/file", ruled)) == (
+        "",
+        shown,
+    )  # that tier mounts nothing
+
+
+def test_a_link_that_the_glass_lays_is_no_hidden_program(given: Given) -> None:
+    """It leads to a program that is shown."""
+    link = given.theirs / "tool"
+    link.symlink_to("/usr/bin/env")
+    glass = Glass(readable=[str(link)], hidden=[str(given.theirs)])
+    assert glass.links() == {str(link): os.path.realpath("/usr/bin/env")}
+    assert Confinement(glass=glass, tier=BUBBLEWRAP).hides([str(link)]) == ""
 
 
 @needs_bubblewrap

@@ -14,6 +14,7 @@ from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Check, Service
 from harness.mission.receipts import Receipt
 from harness.process import tree
+from harness.process.confine import BUBBLEWRAP, Confinement, Glass, available
 from harness.proof import check_runs
 from harness.proof import services as serving
 from tests.helpers import passable
@@ -136,6 +137,19 @@ def test_a_service_that_ends_is_not_waited_for(place: CheckEnvironment) -> None:
     with serving.RunningServices([broken], place) as up:
         assert up.fault == "the service db ended before it was ready; its log:\nno such port\n"
     assert time.monotonic() - started < 45
+
+
+@pytest.mark.skipif(available() != BUBBLEWRAP, reason="bubblewrap cannot be used here")
+def test_the_log_of_a_service_names_what_its_confinement_hides(place: CheckEnvironment, tmp_path: Path) -> None:
+    """Its own temporary folder is not hidden from it."""
+    (hidden := tmp_path / "hidden").mkdir()
+    (hidden / "x").touch()
+    glass = Glass(readable=[place.directory], hidden=[str(hidden)])
+    place = place.replace(confinement=Confinement(glass=glass, tier=BUBBLEWRAP))
+    for named, told in (("$TMPDIR", False), (hidden, True)):
+        ends = Service(name="web", run=f"touch $TMPDIR/x; echo {named}/x; exit 1", ready="false", seconds=20)
+        with serving.RunningServices([ends], place) as up:
+            assert ("its confinement hides" in up.fault) == told, up.fault
 
 
 def test_a_ready_command_that_hangs_is_run_again(place: CheckEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:

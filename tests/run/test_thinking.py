@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.process.confine import BUBBLEWRAP, available
 from harness.state import names
 from tests.missions import CHECKOUT, House
 
@@ -64,6 +65,20 @@ def test_a_run_that_fails_names_what_its_output_mentions_and_did_not_get(house: 
     house.script("worker", {"run": "echo DATABASE_URL"})
     house.role("worker", "F-001", "--again", DATABASE_URL="x")
     assert (house.result()["outcome"], house.result()["reason"]) == ("no_op", NOT_PASSED)
+
+
+@pytest.mark.skipif(available() != BUBBLEWRAP, reason="bubblewrap cannot be used here")
+def test_a_run_that_fails_names_a_hidden_path_that_its_output_mentions(house: House) -> None:
+    """Behind its fault, with the remedy; a path that it sees is none."""
+    notes = house.folder / "home/notes.txt"
+    notes.parent.mkdir(exist_ok=True)
+    notes.write_text("x")
+    reason = house.work({"run": f"echo {house.project}/x; cat {notes} || exit 3"})["reason"]
+    why = "runs see only a list of your home folder; to show it, write into config.toml"
+    assert (
+        reason
+        == f'the scripted command ended with exit 3; its confinement hides {notes}: {why}: [home] show = ["notes.txt"]'
+    )
 
 
 def test_an_agent_of_a_known_vendor_gets_that_vendors_keys(house: House) -> None:

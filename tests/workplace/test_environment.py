@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
+from harness.process.confine import BUBBLEWRAP, Confinement, Glass
 from harness.state.layout import Layout
 from harness.workplace import environment
 
@@ -97,6 +99,34 @@ def test_an_output_tells_what_its_program_lacked() -> None:
     said = "KeyError: 'DATABASE_URL'; cannot open $DISPLAY at level SHLVL, LANG is C"
     assert environment.mentioned(said, base) == "not passed on: DATABASE_URL, DISPLAY; see [env] pass"
     assert environment.mentioned(said, base, ["DATABASE_URL"], ["DISPLAY"]) == ""
+
+
+def test_an_output_tells_which_hidden_path_its_program_lacked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The first one; in a folder that a run has of its own only what the host has there: the run may have made the rest."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(environment, "OWN_FOLDERS", ("/run/",))  # pytest's own folder may be below another
+    known = Confinement(glass=Glass(readable=["/usr"], hidden=[str(tmp_path)]), tier=BUBBLEWRAP)
+
+    def told(said: str) -> str:
+        return environment.mentioned(said, {"A_URL": "x"}, known=known)
+
+    assert told(f"cat: {tmp_path}/a.txt: No such file or directory\ncat: {tmp_path}/b") == (
+        f"its confinement hides {tmp_path}/a.txt: runs see only a list of your home folder; "
+        'to show it, write into config.toml: [home] show = ["a.txt"]'
+    )
+    assert told(f"A_URL: (at {tmp_path}/x/y.py:3).").startswith(
+        f"not passed on: A_URL; see [env] pass; its confinement hides {tmp_path}/x/y.py: "
+    )
+    quiet = (
+        "/run/no-such",
+        f"HOME is {tmp_path}",
+        "see https://x.org/run/x",
+        "in /usr/bin/env",
+        "a/run/x",
+        f"{tmp_path}",
+    )
+    assert [told(said) for said in quiet] == [""] * len(quiet)
+    assert environment.mentioned(f"{tmp_path}/a.txt", {}) == ""
 
 
 @pytest.mark.parametrize("gone", [OURS, PYTHONS, NESTED, GIT], ids=["ours", "python", "nested agents", "git"])

@@ -92,6 +92,29 @@ def test_an_agent_without_a_login_that_can_be_seen_is_a_warning(house: House) ->
     assert [line[:6] for line in idle.split("\n") if "codex:" in line] == ["ok    "]
 
 
+@pytest.mark.skipif(available() != BUBBLEWRAP, reason="bubblewrap cannot be used here")
+def test_an_agent_that_its_confinement_would_hide_is_found_before_a_run(house: House) -> None:
+    """By `init` as a warning, by `doctor` and `doctor agents`; each names the place, why it is hidden, and the remedy."""
+    program = house.folder / "home/mine/agent"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    (house.project / "agent").symlink_to(program)
+    mine = ('agent = "mine"', 'trust = "workspace"', "[agents.mine]", 'command = ["./agent"]')
+    house.config(*mine)
+    why = (
+        f"./agent cannot be started: its confinement hides {program}: runs see only a list of your home folder; "
+        'to show it, write into config.toml: [home] show = ["mine/agent"].'
+    )
+    assert f"warning: mine: {why}\n" in house.harness("init").out
+    assert f"bad   agent mine: {why}\n" in house.harness("doctor").out
+    assert f"bad   mine: {why}\n" in house.harness("doctor", "agents").out
+    house.config(*mine, "[home]", 'show = ["mine/agent"]')
+    assert (
+        "hides" not in house.harness("init").out + house.harness("doctor").out + house.harness("doctor", "agents").out
+    )
+
+
 def test_the_keys_that_an_agent_does_not_get_are_named(house: House) -> None:
     """Of each configured agent, with the line that passes one: names and no values."""
     path = install(house, "codex", ABLE)
