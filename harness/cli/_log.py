@@ -138,16 +138,20 @@ def _follow(layout: Layout, wanted: list[str], follow: bool, every: bool = False
 def _show(reader: TranscriptReader, above: str, explain: bool) -> str:
     """Show new rows below the name of the run, or why there are none; returns the run whose name was shown last."""
     for row in reader.rows():
-        if above != reader.run_id:
-            console.print_line(f"== {reader.run_id}")
-            above = reader.run_id
+        above = _named(reader, above)
         _echo_row(row)
     if explain and not reader.shown and os.path.exists(reader.layout.run(reader.run_id).context):
-        if above != reader.run_id:
-            console.print_line(f"== {reader.run_id}")
+        above = _named(reader, above)
         console.print_line(f"        ({console.sanitise(reader.why_empty())})")
-        return reader.run_id
     return above
+
+
+def _named(reader: TranscriptReader, above: str) -> str:
+    """Show the name of the run, unless it is shown `above`, and how it started its feature over; returns the name."""
+    if above != reader.run_id:
+        over = [note["text"] for one in views.queue(reader.layout) for note in one.started_over(reader.run_id)]
+        console.print_line(" ".join(["==", reader.run_id, *over]))
+    return reader.run_id
 
 
 def _show_end(layout: Layout, run_id: str, every: bool) -> None:
