@@ -18,8 +18,8 @@ PLAYED_BACK = "HARNESS_RECORDING"  # variable: path of a recording that replaces
 EDITS = "edits"  # the format of a program that edits files and runs no command
 LOOP = "builtin"  # the agent whose loop is part of the harness
 LOOP_KEYS = (
-    *("base_url", "api_key_env", "temperature", "max_steps", "request_seconds", "curate", "plans"),
-    *("placement", "scope", "shared", "sandbox_limits", "store"),
+    *("base_url", "api_key_env", "temperature", "max_output_tokens", "max_steps", "request_seconds"),
+    *("curate", "plans", "placement", "scope", "shared", "sandbox_limits", "store"),
 )
 LIMITS = {"wall": "ran out of time", "idle": "was idle: no output, no change in the folder, no CPU use"}
 

@@ -31,6 +31,7 @@ KEYS = {
     "openai-responses": ["OPENAI_API_KEY"],
     "google": ["GOOGLE_API_KEY", "GEMINI_API_KEY"],
 }
+OUTPUT_TOKENS = 8000  # of one answer, unless set
 SUGGESTED = "anthropic:claude-opus-5"
 NO_EXTRA = (
     "The built-in agent needs more packages: {python} -m pip install '{extra}' pathspec ripgrep==14.1.0 "
@@ -74,7 +75,8 @@ def is_model(text: str) -> bool:
 def argv(settings: Settings, context: ExecutionContext) -> list[str]:
     """The child's command line with its order; see harness/builtin/_order.py."""
     table, run = settings.table, os.path.dirname(context.prompt_path)
-    parameters = {"model": settings.model, **_given(table, "base_url", "temperature")}
+    given = {"model": settings.model, "max_output_tokens": OUTPUT_TOKENS}
+    parameters = {**given, **_given(table, "base_url", "temperature", "max_output_tokens")}
     order = {
         "parameters": parameters,
         "key_env": key_names(settings),

@@ -11,7 +11,8 @@ from tests.agents.wires import WIRES, Exchange, Json
 
 BLANK = "messages: text content blocks must contain non-whitespace text"
 UNKNOWN = "Unrecognized request argument supplied: {}"
-KNOWN = ("messages", "model", "parallel_tool_calls", "stream", "stream_options", "temperature", "tool_choice", "tools")
+KNOWN = {"messages", "model", "max_tokens", "parallel_tool_calls", "stream", "stream_options", "temperature"}
+KNOWN |= {"tool_choice", "tools"}
 
 
 def strict(handler: Handler, exchange: Exchange) -> bool:

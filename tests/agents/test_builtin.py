@@ -44,6 +44,8 @@ def test_a_key_is_never_on_the_command_line(tmp_path: Path) -> None:
         ('model = "openai:gpt-5"\nargs = ["-x"]', "'args' is for agents that are programs"),
         ('model = "openai:gpt-5"\nbase_url = "localhost:8080"', "base_url"),
         ('model = "openai:gpt-5"\nmax_steps = 0', "max_steps"),
+        ('model = "openai:gpt-5"\nmax_output_tokens = 0', "max_output_tokens"),
+        ('model = "openai:gpt-5"\nmax_output_tokens = 1.5', "max_output_tokens"),
     ],
 )
 def test_a_bad_table_is_65_with_its_line(house: House, table: str, words: str) -> None:

@@ -80,6 +80,7 @@ writable = ["~/.x"]
 base_url = "http://127.0.0.1:1/v1"
 api_key_env = "K"
 temperature = 0.5
+max_output_tokens = 900
 max_steps = 9
 request_seconds = 60
 curate = false

@@ -70,6 +70,7 @@ CONNECT_SECONDS = 10.0
 UNLIMITED = httpx2.Limits(max_connections=None)  # no conversation waits for the model of another
 BROKEN_OFF = "the answer broke off before its end ({})"
 NO_JSON = "INVALID_JSON"  # the library's own key for arguments that are none
+SETTINGS = {"temperature": "temperature", "max_output_tokens": "max_tokens", "cache_key": "openai_prompt_cache_key"}
 NO_KEY = "none"  # sent where an address of one's own needs no key
 # the keys under which vendors give the reason of a refusal, the most detailed one first
 REFUSALS = ("refusal", "block_reason_message", "block_reason", "finish_reason")
@@ -95,15 +96,14 @@ FAULTS = (exceptions.AgentRunError, exceptions.UserError, httpx2.HTTPError, Time
 
 class ModelClient:
     """A model at its vendor. `parameters`: `model` (its vendor, a colon, its name), and perhaps `base_url`, `temperature`,
-    `cache_key`, `stable_chars` and `rules`; `key`: "" for none, from one of the variables `names`; `seconds`: of a request."""
+    `max_output_tokens`, `cache_key`, `stable_chars` and `rules`; `key`: "" for none, from one of the variables `names`;
+    `seconds`: of a request."""
 
     def __init__(self, parameters: dict[str, Any], key: str, seconds: float, names: Sequence[str] = ()) -> None:
         self.parameters, self.key, self.seconds, self.shares = parameters, key.strip(), seconds, False
         timeout = httpx2.Timeout(seconds, connect=CONNECT_SECONDS)
-        hooks: dict[str, list[Any]] = {
-            "request": [RequestRecorder(f"{LIBRARY} {version(LIBRARY)}").goes],
-            "response": [comes_in],
-        }
+        recorder = RequestRecorder(f"{LIBRARY} {version(LIBRARY)}")
+        hooks: dict[str, list[Any]] = {"request": [recorder.goes], "response": [comes_in]}
         try:
             self._client = httpx2.AsyncClient(timeout=timeout, event_hooks=hooks, limits=UNLIMITED)
             self._theirs = _model(parameters, self.key, self._client, f": {' or '.join(names)}" if names else "")
@@ -181,11 +181,8 @@ class ModelClient:
 
     def _settings(self) -> ModelSettings:
         given: dict[str, Any] = {"max_retries": 0, "cache": True, "request_timeout": self.seconds}
-        if (temperature := self.parameters.get("temperature")) is not None:
-            given["temperature"] = temperature
-        if key := self.parameters.get("cache_key"):
-            given["openai_prompt_cache_key"] = key
-        return given  # type: ignore[return-value]  # settings of one vendor, which the others pass over
+        known = {theirs: self.parameters.get(ours) for ours, theirs in SETTINGS.items()}
+        return given | {name: one for name, one in known.items() if one not in (None, "")}  # type: ignore[return-value]
 
     def _answer(self, response: ModelResponse) -> Answer:
         """Raises ModelFault for an answer that breaks off."""
@@ -243,10 +240,13 @@ def _model(parameters: dict[str, Any], key: str, client: httpx2.AsyncClient, nam
 
         return GoogleModel(name, provider=GoogleProvider(**given))
     from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel  # as above
+    from pydantic_ai.profiles.openai import OpenAIModelProfile  # other servers know the older name of a setting
     from pydantic_ai.providers.openai import OpenAIProvider  # as above
 
-    chat = vendor == "openai-chat" or (vendor == "openai" and url is not None)
-    return (OpenAIChatModel if chat else OpenAIResponsesModel)(name, provider=OpenAIProvider(**given))
+    if vendor == "openai-responses" or (vendor == "openai" and url is None):
+        return OpenAIResponsesModel(name, provider=OpenAIProvider(**given))
+    older = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=url is None)
+    return OpenAIChatModel(name, provider=OpenAIProvider(**given), profile=older)
 
 
 def _tools(request: Request) -> ModelRequestParameters:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from harness.agents.builtin import OUTPUT_TOKENS
 from harness.base.record import Record
 from harness.builtin.conversation import Conversation, ConversationSpec
 from harness.builtin.hooks import Hooks
@@ -42,8 +43,8 @@ OUTCOMES = (*runs.OUTCOMES, log.INTERRUPTED, log.CANCELLED, log.SHUTDOWN)
 
 
 class AgentConfig(Record, frozen=True):
-    """The configuration of a HarnessAgent. `base_url`, `api_key_env`, `temperature` and `request_seconds`: as in
-    `[agents.builtin]`; `api_key`: the key itself; `limits`: of each call; `compact`: when a conversation is compacted;
+    """The configuration of a HarnessAgent. `base_url`, `api_key_env`, `temperature`, `max_output_tokens` and `request_seconds`:
+    as in `[agents.builtin]`; `api_key`: the key itself; `limits`: of each call; `compact`: when a conversation is compacted;
     `curate`: whether a compaction extracts facts for the user's memory; `plans`: the folder among the tools' files for the file
     of a plan ("": none is written); `rules`: tool rules besides those of the workspace; `hooks`: functions that run around
     calls; `instructions`: a text instead of the role's; `placement`: `local`, `store:URL`, `sandbox` or `sandbox:PREFIX`;
@@ -54,6 +55,7 @@ class AgentConfig(Record, frozen=True):
     api_key: str = ""
     api_key_env: str = ""
     temperature: float | None = None
+    max_output_tokens: int = OUTPUT_TOKENS
     request_seconds: float = 600.0
     limits: Limits = Limits()
     compact: Compact = Compact()

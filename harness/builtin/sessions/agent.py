@@ -269,8 +269,8 @@ class HarnessAgent:
 
         config = self.config
         key_names = builtin.keys_of(self.model, {"api_key_env": config.api_key_env})
-        given = {"model": self.model, "base_url": config.base_url, "temperature": config.temperature}
-        parameters = {key: value for key, value in given.items() if value not in (None, "")}
+        given = {name: getattr(config, name) for name in ("base_url", "temperature", "max_output_tokens")}
+        parameters = {"model": self.model, **{key: value for key, value in given.items() if value not in (None, "")}}
         key = config.api_key or next((value for name in key_names if (value := os.environ.get(name, "").strip())), "")
         try:
             return ModelClient(parameters, key, config.request_seconds, () if config.api_key else key_names)

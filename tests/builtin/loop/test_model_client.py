@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,27 @@ def test_the_same_counts_come_from_every_vendor(tmp_path: Path, wire: str) -> No
         used = Bench(tmp_path, wire=wire).talk(address(server, wire)).used
     written = 100 if wire == "messages" else 0  # the others count what is written as input
     assert (used.input, used.cache_read, used.cache_write, used.output) == (600 - written, 400, written, 50)
+
+
+LIMITED = {"chat": "max_tokens", "responses": "max_output_tokens", "messages": "max_tokens"}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_the_most_tokens_of_an_answer_are_in_each_request(wire: str) -> None:
+    """As each vendor calls them, of two names the one that every server knows; one that was made without is made again so."""
+    from harness.builtin.loop.model_client import ModelClient
+
+    async def body(**more: int) -> dict[str, Any]:
+        parameters = {"model": MODELS[wire], "base_url": "http://127.0.0.1:9/v1", **more}
+        client = ModelClient(parameters, "key", 5.0)
+        request = Request(system="", tools=[], messages=[{"role": "user", "text": "x"}], parameters=parameters)
+        found: dict[str, Any] = json.loads((await client.body(request))[1])
+        await client.close()
+        return found.get("generationConfig", {}) if wire == "gemini" else found
+
+    name = LIMITED.get(wire, "maxOutputTokens")
+    assert asyncio.run(body(max_output_tokens=900))[name] == 900
+    assert asyncio.run(body()).get(name) != 900
 
 
 @pytest.mark.parametrize("wire", MODELS)

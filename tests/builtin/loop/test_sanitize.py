@@ -12,7 +12,7 @@ from harness.builtin.loop import _sanitize
 from tests.agents.modelserver import Reply, serving
 from tests.agents.strict import strict
 from tests.builtin.sessions.talking import agent, said
-from tests.builtin.talking import MODELS, WIRES, Bench, address, calling, slow, steps
+from tests.builtin.talking import MODELS, WIRES, Bench, address, bodies, calling, slow, steps
 
 HALF, BYTES = "half \ud800", "a byte \udce4"
 
@@ -88,7 +88,8 @@ def test_a_key_for_the_cache_goes_to_the_vendors_own_address_alone(
         assert [one.outcome for one in said(tmp_path, server, "hello")] == ["ok"]
         monkeypatch.setenv("OPENAI_BASE_URL", address(server, "chat"))  # the vendor's own, as far as the agent knows
         (refused,) = said(tmp_path, server, "hello", session="t", base_url="")
-        assert "prompt_cache_key" in refused.reason
+        assert refused.outcome == "config"
+        assert {"prompt_cache_key", "max_completion_tokens"} <= bodies(server)[-1].keys()
 
 
 @slow
