@@ -191,7 +191,7 @@ class Conversation:
             made.rules = _rules(spec)
             return made
         above, self.about_servers = parent.session, parent.about_servers
-        made.extra_tools, made.ask = above.extra_tools, above.ask
+        made.extra_tools, made.ask, made.in_run = above.extra_tools, above.ask, above.in_run
         made.in_project = above.in_project and known.root == parent.environment.root
         made.rules = permissions.rules_of(above).narrowed(spec.only)
         made.reads_only = lambda: permissions.planning(above) or above.reads_only()

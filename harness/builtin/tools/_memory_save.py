@@ -1,10 +1,9 @@
-"""memory_save: keeps a line for later conversations; in a run it is the verb `note`, elsewhere a line of the user's memory."""
+"""memory_save: keeps a line for later conversations in the user's memory; in a run `note` does."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from harness.builtin.tools import _mission_tools
 from harness.builtin.tools.tool import NOTES, WRITES, Tool, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import failed
 from harness.memory import user_memory
@@ -12,9 +11,7 @@ from harness.state import raw
 
 
 def _memory_save(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """In a run, a note of it; outside, a line of the memory, which is curated at once."""
-    if session.layout is not None and session.run_id:
-        return _mission_tools.note(session, arguments)
+    """A line of the memory, which is curated at once."""
     text = raw.checked("-", arguments["text"], in_run=False)
     assert session.memory is not None, "else the tool is not offered"
     if why := user_memory.remember(session.memory, [text])[0]:

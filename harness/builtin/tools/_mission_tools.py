@@ -16,7 +16,7 @@ from harness.state.layout import Layout
 LONGEST_OUTPUT = 4000  # characters of a check's output that are shown: its end
 
 
-def note(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+def _note(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Append a note of this run to raw.md."""
     agent_requests.note(_mission(session), session.run_id, arguments.get("tag", "-"), arguments["text"])
     return ToolResult(text="Noted.")
@@ -66,7 +66,7 @@ def _tool(
 TEXT = {"type": "string"}
 TOOLS = [
     _tool(
-        note,
+        _note,
         f"Keep one line (at most {raw.MAX_NOTE_CHARS} characters) for later runs: what was learned, with the command.",
         {"text": TEXT, "tag": {"type": "string", "enum": list(raw.TAGS)}},
         ["text"],

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.base.encoding import digest
 from harness.builtin.tools import _read_digests, _write_files, permissions
-from harness.builtin.tools.tool import ALWAYS, READS, YES, Question, Tool, ToolFunction, ToolResult, ToolSession
+from harness.builtin.tools.tool import ALWAYS, READS, TALK, YES, Question, Tool, ToolFunction, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import failed
 from harness.filesystem import transfer
 from harness.filesystem.protocol import FileFault
@@ -90,7 +90,7 @@ def _state(session: ToolSession) -> dict[str, Any]:
 
 def _tool(run: ToolFunction, description: str, properties: dict[str, Any]) -> Tool:
     schema = {"type": "object", "properties": properties, **({"required": [*properties]} if properties else {})}
-    return Tool(name=run.__name__[1:], description=description, parameters=schema, effects=READS, run=run)
+    return Tool(name=run.__name__[1:], description=description, parameters=schema, effects=READS, needs=TALK, run=run)
 
 
 TOOLS = [

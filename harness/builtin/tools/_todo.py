@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.builtin.tools.tool import READS, Tool, ToolResult, ToolSession
+from harness.builtin.tools.tool import READS, TALK, Tool, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import failed
 
 KEY = "todo"
@@ -63,5 +63,6 @@ TOOL = Tool(
         "required": ["todos"],
     },
     effects=READS,
+    needs=TALK,
     run=_todo_write,
 )

@@ -50,7 +50,7 @@ def _rules_for(session: ToolSession, tool: Tool) -> ToolRules:
 
 def planning(session: ToolSession) -> bool:
     """Whether this conversation is in plan mode."""
-    return bool(session.state.get(PLAN, {}).get("active"))
+    return bool(session.state.get(PLAN, {}).get("active")) and not session.in_run
 
 
 def refusal(session: ToolSession, tool: Tool, arguments: dict[str, Any]) -> str:

@@ -33,6 +33,7 @@ from harness.builtin.tools.tool import (
     SHELL,
     SKILLS,
     SUBAGENTS,
+    TALK,
     Tool,
     ToolResult,
     ToolSession,
@@ -69,7 +70,8 @@ HAS: dict[str, Callable[[ToolSession], bool]] = {
     MEMORY: lambda session: bool(session.memory or session.layout is not None),
     RUN: lambda session: session.layout is not None and session.run_id != "",
     SKILLS: lambda session: session.workspace is not None and bool(session.workspace.skills),
-    NOTES: lambda session: bool(session.memory or (session.layout is not None and session.run_id)),
+    NOTES: lambda session: session.memory is not None,
+    TALK: lambda session: not session.in_run,
     SUBAGENTS: lambda session: session.subagents is not None,
     _find_tools.SERVERS: lambda session: any(tool.server for tool in session.extra_tools),
 }

@@ -17,9 +17,9 @@ READS, WRITES, RUNS = "reads", "writes", "runs"
 """What a call may leave behind: nothing; changes of files or of the mission; whatever a command does."""
 
 FILES, SHELL, MEMORY, RUN = "files", "shell", "memory", "run"
-SKILLS, NOTES, SUBAGENTS = "skills", "notes", "subagents"
+SKILLS, NOTES, SUBAGENTS, TALK = "skills", "notes", "subagents", "talk"
 """What a tool needs of its session: files; files where commands run; a mission, or the memory of a user; a run that is under
-way; skills; a run, or a file of memory; subagents."""
+way; skills; a file of memory; subagents; that it is no conversation of a run."""
 
 
 class ToolResult(Record):
@@ -75,13 +75,13 @@ class ToolSession:
     `live`: what they keep that ends with this process (commands in the background). `close` ends those.
 
     `workspace`: its skills, read from the project at `home`; `rules`: what may be called; `ask`: asks a person, in the thread
-    of the call, None where nobody is there; `extra_tools`: tools from outside the registry; `memory`: the text that
-    memory_save adds to outside a run, None for none; `subagents`: who starts subagents; `reads_only`: whether a conversation
-    above this one is in plan mode; `plans`: the folder for the file of a plan, "" for none; `loop`: the event loop of the
-    program, for its async tools; `around_hook`: what carries a call out, given its name and arguments, with the hooks of the
-    program; `reach_text`: what commands may touch, in words; `stopping`: a command in the foreground, and a wait for one in
-    the background, shall end; `in_project`: whether `files` are those of the workspace's project, and its nested AGENTS.md
-    are about them."""
+    of the call, None where nobody is there; `extra_tools`: tools from outside the registry; `memory`: the text that memory_save
+    adds to outside a run, None for none; `subagents`: who starts subagents; `reads_only`: whether a conversation above this one
+    is in plan mode; `plans`: the folder for the file of a plan, "" for none; `loop`: the event loop of the program, for its
+    async tools; `around_hook`: what carries a call out, given its name and arguments, with the hooks of the program;
+    `reach_text`: what commands may touch, in words; `stopping`: a command in the foreground, and a wait for one in the
+    background, shall end; `in_run`: it is that of a run, or of its subagent; `in_project`: whether `files` are those of the
+    workspace's project, and its nested AGENTS.md are about them."""
 
     def __init__(self, files: Filesystem, *, layout: Layout | None = None, run_id: str = "", results: str = "") -> None:
         self.files, self.layout, self.run_id, self.results = files, layout, run_id, results
@@ -97,6 +97,7 @@ class ToolSession:
         self.reads_only: Callable[[], bool] = lambda: False
         self.plans = ""
         self.stopping = self.in_project = False
+        self.in_run = run_id != ""
         self.reach_text = ""
         self.loop: asyncio.AbstractEventLoop | None = None
         self.around_hook: Callable[[str, dict[str, Any], Callable[[], ToolResult]], ToolResult] = lambda _, __, run: (

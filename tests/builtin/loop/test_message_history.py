@@ -82,10 +82,10 @@ def test_a_kill_in_the_middle_of_an_answer_loses_that_answer_alone(tmp_path: Pat
 
 
 def test_what_the_tools_keep_goes_on_too(tmp_path: Path) -> None:
-    """The list of things to do survives its process."""
+    """What a file was like when it was read survives its process."""
     bench = Bench(tmp_path)
-    todo = {"todos": [{"content": "write it", "status": "pending"}]}
-    with serving(steps(calling("todo_write", todo))) as server:
+    (bench.folder / "a.txt").write_text("a")
+    with serving(steps(calling("read_file", {"path": "a.txt"}))) as server:
         first = bench.talk(f"{server.url}/v1")
         assert not first.rows[2].get("failed"), first.results()
         state = first.log.state

@@ -216,6 +216,24 @@ def test_a_session_goes_on_after_its_subagent_ended(tmp_path: Path) -> None:
     assert {one[4] for one in records if one[3] == "reader-1"} == {"task.json", "turns.jsonl"}
 
 
+def test_in_plan_mode_subagents_only_read(tmp_path: Path) -> None:
+    """As whoever started them."""
+    (tmp_path / "subagents").mkdir()
+    reader = "---\ndescription: reads\nworkspace: {mode: shared}\n---\nRead.\n"
+    (tmp_path / "subagents" / "reader.md").write_text(reader)
+    begin = [calling("plan_enter", {}), calling("agent_spawn", {"agent": "reader", "task": "Find it."})]
+
+    def brain(exchange: Exchange) -> Reply:
+        if "as its subagent" in exchange.text:
+            return Reply(exchange.results[-1]) if exchange.results else calling("execute", {"command": "touch no"})
+        return Reply(exchange.results[-1]) if exchange.turns == 2 else begin[exchange.turns]
+
+    with serving(brain) as server:
+        in_folder = ToolEnvironment(folder=str(tmp_path), home=Layout(str(tmp_path)))
+        (reply,) = said(tmp_path, server, "plan", filesystem=lambda user, name: in_folder)
+    assert "only reading is possible" in reply.text and not (tmp_path / "no").exists()
+
+
 def test_what_a_call_may_use_has_an_end(tmp_path: Path) -> None:
     """Tokens and requests of a call; the next call may use as much again."""
     with serving(steps(*[calling("list_files", {})] * 9)) as server:

@@ -289,12 +289,13 @@ def test_many_that_wait_for_others_do_not_starve_them(tmp_path: Path, monkeypatc
     assert time.monotonic() - begun < 60
 
 
-def test_in_plan_mode_they_only_read(tmp_path: Path) -> None:
-    """As whoever started them."""
-    brain = minds(
-        calls(("plan_enter", {}), ("agent_spawn", {"agent": "scout", "task": "x"})),
-        scout=calls(("execute", {"command": "touch no"}), ("list_files", {})),
+def test_they_have_the_tools_of_their_run(tmp_path: Path) -> None:
+    """Nobody accepts a plan there, and lines are kept by `note`."""
+    made = ran(
+        tmp_path,
+        minds(calls(("agent_spawn", {"agent": "scout", "task": "x"})), scout=calls()),
+        agents=[agent("scout")],
     )
-    made = ran(tmp_path, brain, agents=[agent("scout")])
-    assert "only reading is possible" in made.results("scout-1")[0]
-    assert not (made.tree / "no").exists()
+    for task in ("", "scout-1"):
+        named = {tool["name"] for tool in made.log(task).request(1).tools}
+        assert "execute" in named and not named & {"plan_enter", "todo_write", "memory_save"}

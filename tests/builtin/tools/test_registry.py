@@ -38,7 +38,8 @@ def test_a_tool_is_offered_where_it_can_work(tmp_path: Path) -> None:
     assert names(Bench(tmp_path, shell=False)) == [*FILES, "todo_write", *PLAN]
     assert names(Bench(tmp_path)) == there
     assert names(Bench(tmp_path, layout=layout)) == [*there, *MEMORY]
-    assert names(Bench(tmp_path, layout=layout, run_id="1-x")) == [*there, *MEMORY, "memory_save", *VERBS]
+    in_run = [*FILES, "execute", *MEMORY, *VERBS]  # a run has a plan, notes and nobody to accept a plan
+    assert names(Bench(tmp_path, layout=layout, run_id="1-x")) == in_run
 
 
 def test_a_tool_that_is_not_allowed_is_neither_offered_nor_carried_out(bench: Bench) -> None:
