@@ -270,6 +270,7 @@ LONG = {
     "test_both_ways_find_the_same",
     "test_bounds_hold_over_hundreds_of_notes",
     "test_by_that_word_a_check_that_was_never_red_passes_nothing",
+    "test_calls_that_a_model_writes_as_text_are_carried_out",
     "test_checks_arrive_and_a_red_one_is_an_error",
     "test_checks_setup_and_services_run_there_and_receipts_name_it",
     "test_commands_that_begin_at_the_same_moment_get_handles_of_their_own",

@@ -237,6 +237,11 @@ def calling(name: str, arguments: Any) -> Reply:
     return Reply("", call=Call(name, arguments))
 
 
+def written(name: str, **arguments: Any) -> str:
+    """A call as models write it into an answer."""
+    return json.dumps({"name": name, "arguments": arguments})
+
+
 def bodies(server: Server) -> list[dict[str, Any]]:
     """The requests that the server received, in order."""
     return [json.loads(one.body) for one in server.seen if one.body]

@@ -24,7 +24,7 @@ from harness.state import names
 from tests.agents import small_mission, todo_mission
 from tests.agents.modelserver import Handler, Reply, Server
 from tests.agents.wires import Exchange
-from tests.builtin.talking import MODELS, WIRES, address, calling, serving, slow, steps
+from tests.builtin.talking import MODELS, WIRES, address, calling, serving, slow, steps, written
 from tests.missions import CHECKOUT, House, surroundings, until
 from tests.workspace.workspaces import accepted
 
@@ -370,3 +370,32 @@ def test_doctor_tries_it(house: House) -> None:
     for words in ("answers", "writes a file", "runs a command"):
         assert f"builtin: {words}\n" in done.out, done
     assert f"builtin: {version('pydantic-ai-slim')}; {MODELS['chat']}; no key needed" in seen.out, seen
+
+
+def test_calls_that_a_model_writes_as_text_are_carried_out(house: House) -> None:
+    """Each way of writing them, over a `kill -9`: the model gets its text back, the results as a message of the user, and each
+    request can be made again."""
+    begins = written("execute", command="echo once >> count.txt; touch began; sleep 100")
+    first = f"<tool_call>\n{written('execute', command='echo 1 > a.txt')}\n</tool_call>"
+    both = (
+        f"```json\n{written('execute', command='touch b.txt; cat a.txt')}\n```\n```json\n{written('list_files')}\n```"
+    )
+    with serving(steps(Reply(first), Reply(begins))) as server:
+        Path(house.layout.path(names.CONFIG)).write_text(configured(server))
+        role = house.begin_role("worker", "F-001")
+        until(lambda: (house.tree / "began").exists(), 60)
+        kill(house, role.pid)
+        server.brain = steps("", "", Reply(both), Reply(DONE))
+        house.role("worker", "F-001")
+        last = json.loads(server.seen[-1].body)["messages"]
+    result = house.result()
+    assert result["outcome"] == "ok" and house.git("show", f"{result['commit']}:count.txt") == "once", result
+    assert [one["role"] for one in last[1:]] == ["user", *["assistant", "user"] * 3]
+    assert [one["content"] for one in last if one["role"] == "assistant"] == [first, begins, both]
+    assert "Look at what is there before you do it again" in last[5]["content"] and "a new run" in last[5]["content"]
+    assert last[-1]["content"].count("Result of ") == 2 and "\n1\n" in last[-1]["content"]
+    log = log_of(house, result["run"])
+    assert "<tool_call>" not in house.read(f"runs/{house.ran()[0]['run']}/stream.jsonl"), "a call is not said"
+    shown = house.program("replay", result["run"], "--turn", str(max(log.turns)), "--json")
+    assert (shown.code, json.loads(shown.out)["again"]["equal"]) == (0, True), shown
+    assert house.program("doctor").code == 0

@@ -19,6 +19,7 @@ LIMIT, AUTH, CONFIG, BROKEN = "limit", "auth", "config", "agent_error"
 RULES = 2  # the version of how a request is made, among its parameters; 2: without answers' texts of white space
 CUT_OFF = "length"  # the finish of an answer that met the limit of the model's output
 NOT_READ = "error"  # of one whose call the vendor itself could not read
+AS_TEXT = "as_text"  # marks the part of an answer that is a call which its model wrote as text
 REFUSED = "content_filter"  # of a refusal, by the model or by its vendor's filter; the text says why
 
 

@@ -13,6 +13,7 @@ from concurrent.futures import Executor
 
 from harness.agents.base import LOOP
 from harness.base.record import Json, Record
+from harness.builtin.loop import _text_calls
 from harness.builtin.loop.exchange import (
     BROKEN,
     CONFIG,
@@ -51,6 +52,7 @@ NO_CALL = (
     "Your call could not be read by the vendor, so nothing was carried out. Call the tool again with valid arguments."
 )
 AGAIN = {CUT_OFF: GO_ON, NOT_READ: NO_CALL}  # by how an answer ended: what the model is told to go on
+ENDED = (*AGAIN, REFUSED)  # before it was whole
 NO_JSON = "The arguments are no JSON object, so nothing was carried out: {raw}. Call {name} again with valid arguments."
 SHOWN_CHARS = 200
 
@@ -187,6 +189,13 @@ class Loop:
                     raise
                 self.report({"type": "waits", "why": fault.reason})
                 await asyncio.sleep(max(wait, fault.after or 0.0))
+        if (
+            self.session.in_run
+            and self.model.parameters.get("base_url")
+            and not self.unfinished
+            and answer.finish not in ENDED
+        ):
+            answer = _text_calls.taken(answer, self.history, self.session)
         self.history.answered(answer, time.monotonic() - begun)
         self.count(answer.usage)
         if text := answer.text.strip():

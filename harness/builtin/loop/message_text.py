@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.base import encoding
 from harness.base.tokens import estimated
-from harness.builtin.loop.exchange import Answer, Message, Request
+from harness.builtin.loop.exchange import AS_TEXT, Answer, Message, Request
 from harness.mission.usage import Usage
 
 NAMES = {"user": "Person", "assistant": "Agent"}
@@ -20,10 +20,10 @@ def said(message: Message) -> str:
 
 
 def calls(message: Message) -> list[tuple[str, str]]:
-    """(name, arguments as text) of the calls in an answer."""
+    """(name, arguments as text) of the calls in an answer, without those that are its text."""
     if message["role"] != "assistant":
         return []
-    named = ((part.get("tool_name"), part.get("args")) for part in message["parts"])
+    named = ((part.get("tool_name"), part.get("args")) for part in message["parts"] if not part.get(AS_TEXT))
     return [(name, args if isinstance(args, str) else str(args or "")) for name, args in named if name]
 
 

@@ -37,7 +37,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 from pydantic_core import from_json
 
-from harness.builtin.loop import _outgoing, _sanitize
+from harness.builtin.loop import _outgoing, _sanitize, _text_calls
 from harness.builtin.loop._outgoing import OutgoingRequest, RequestRecorder, comes_in
 from harness.builtin.loop.exchange import (
     AUTH,
@@ -273,7 +273,7 @@ def _history(request: Request) -> list[ModelMessage]:
     """The messages as theirs. Results in a row are one message. Strict vendors refuse texts of white space in answers."""
     made: list[ModelMessage] = []
     strict = request.parameters.get("rules", 1) > 1
-    for ours in request.messages:
+    for ours in _text_calls.sent(request.messages):
         theirs = _message(ours)
         if strict and isinstance(theirs, ModelResponse):
             theirs.parts = [part for part in theirs.parts if not isinstance(part, TextPart) or part.content.strip()]

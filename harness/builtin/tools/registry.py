@@ -109,7 +109,7 @@ def _carried_out(session: ToolSession, name: str, given: Any) -> ToolResult:
         return failed(f"There is no tool '{name[:60]}'.{meant} There are: {', '.join(there) or 'none'}.")
     try:
         tool = there[name]
-        taken = _arguments.whole(given) if tool.foreign else _arguments.fitted(tool.parameters, given)
+        taken = _taken(tool, given)
         refused = permissions.refusal(session, tool, taken)
         if refused:
             return failed(refused)
@@ -120,6 +120,19 @@ def _carried_out(session: ToolSession, name: str, given: Any) -> ToolResult:
         return failed(str(fault))
     except OSError as fault:
         return failed(f"The machine refused it: {fault.strerror or fault}. Try again later, or another way.")
+
+
+def takes(session: ToolSession, name: str, given: Any) -> bool:
+    """Whether a tool of this name is offered, and takes these arguments."""
+    try:
+        return any(tool.name == name and _taken(tool, given) is not None for tool in offered(session))
+    except _arguments.Unfit:
+        return False
+
+
+def _taken(tool: Tool, given: Any) -> dict[str, Any]:
+    """The arguments as the tool gets them; raises Unfit."""
+    return _arguments.whole(given) if tool.foreign else _arguments.fitted(tool.parameters, given)
 
 
 def _plain(text: str) -> str:
