@@ -7,17 +7,19 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from harness.base.errors import HarnessError, RequestRefused
 from harness.base.record import Json
 from harness.builtin import _one_thread
 from harness.builtin._order import ChildOrder
 from harness.builtin.conversation import Conversation, ConversationSpec
-from harness.builtin.loop import turns
+from harness.builtin.loop import message_text, turns
 from harness.builtin.loop.exchange import ModelFault
 from harness.builtin.loop.loop import Budget, End, Limits
 from harness.builtin.loop.message_history import MessageHistory
 from harness.builtin.loop.turns import Log
 from harness.builtin.subagents.runner import SubagentRunner
 from harness.builtin.tool_environment import ToolEnvironment
+from harness.commands import agent_requests
 from harness.mission import runs
 from harness.state import names, objects
 from harness.state.layout import Layout
@@ -30,6 +32,8 @@ from harness.workspace.snapshot import WorkspaceSnapshot
 if TYPE_CHECKING:  # of the extra: only their types are meant
     from harness.builtin.loop.model_client import ModelClient
 
+CORRECTIONS = 3  # refusals of a reply that a model hears of
+FENCE = "```json"
 Report = Callable[[dict[str, Json]], None]
 
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "system.md")
@@ -74,9 +78,33 @@ async def _looped(order: ChildOrder, model: ModelClient, prompt: bytes, report: 
             report({"type": "lacks", "text": fault})
         text = "\n\n".join(filter(None, [prompt[order.stable_bytes :].decode(), talk.note()]))
         _begin(talk, before(layout, order), layout, text)
-        return await talk.loop().run()
+        return await talk.loop(check=LastAnswer(talk, layout, order.run), checks=0).run()
     finally:
         await talk.close(last=True)
+
+
+class LastAnswer:
+    """The check of the last answers of a run: its inbox takes each, and what it says against one is for the model: CORRECTIONS
+    refusals, and once that nothing was done. At a cap an answer is the last one."""
+
+    def __init__(self, talk: Conversation, layout: Layout, run_id: str) -> None:
+        self.talk, self.layout, self.run_id = talk, layout, run_id
+        self.begin, self.heard, self.refused, self.told = len(talk.history.messages), 0, 0, False
+
+    def __call__(self, text: str) -> str:
+        history, budget = self.talk.history, self.talk.budget
+        if self.refused == CORRECTIONS or budget.exhausted() or history.turn >= budget.limits.max_steps:
+            return ""
+        said = [message_text.said(one) for one in history.messages[self.begin :] if one["role"] == "assistant"]
+        blocks = [one for one in said[self.heard :] if FENCE in one] or [one for one in said if FENCE in one]
+        try:
+            found = agent_requests.answer(self.layout, self.run_id, [*blocks, text], told=self.told)
+            self.told = self.told or found != ""
+        except HarnessError as fault:
+            found = str(fault) if fault.code == RequestRefused.code else ""
+            self.refused += found != ""
+        self.heard = len(said) if found else self.heard
+        return found
 
 
 def _spec(order: ChildOrder, layout: Layout, model: ModelClient, stable: str, report: Report) -> ConversationSpec:

@@ -13,7 +13,7 @@ from harness.base import encoding
 from harness.base.record import Json, Record
 from harness.builtin.hooks import Hooks
 from harness.builtin.loop.exchange import RULES, Model
-from harness.builtin.loop.loop import Budget, Loop, Prepare, Report
+from harness.builtin.loop.loop import CHECKS, Budget, Loop, Prepare, Report
 from harness.builtin.loop.message_history import MessageHistory
 from harness.builtin.loop.turns import Log
 from harness.builtin.tool_environment import RESULTS, ToolEnvironment, confined, described, files_of, reach
@@ -220,18 +220,12 @@ class Conversation:
         self.history.set_heads(*self.heads)
         return self.history.go_on(log, self.model, prompt, run=run, why=why)
 
-    def loop(
-        self,
-        *,
-        steps: int | None = None,
-        prepare: Prepare | None = None,
-        piece: Callable[[str], None] | None = None,
-        check: Callable[[str], str] | None = None,
-    ) -> Loop:
+    def loop(self, *, steps: int | None = None, prepare: Prepare | None = None, piece: Callable[[str], None] | None = None,
+             check: Callable[[str], str] | None = None, checks: int = CHECKS) -> Loop:  # fmt: skip
         """The loop that continues the conversation; see Loop."""
         threads = self.spec.threads or (self.subagents.threads if self.subagents else None)
         known = (self.history, self.model, self.session, self.budget, self.report)
-        return Loop(*known, steps=steps, threads=threads, prepare=prepare, piece=piece, check=check)
+        return Loop(*known, steps=steps, threads=threads, prepare=prepare, piece=piece, check=check, checks=checks)
 
     def note(self) -> str:
         """The text about `faults` for the model; "" for none."""

@@ -39,6 +39,12 @@ def reply(layout: Layout, text: str, run_id: str = "") -> str:
     return "\n".join(inbox.ask(layout, run_id, "reply", text))
 
 
+def answer(layout: Layout, run_id: str, messages: list[str], *, told: bool) -> str:
+    """Let the run keep the reply in the messages of its agent, which has come to its end; returns why it should go on, "" if it
+    should not. `told`: the agent knows. Raises RequestRefused if the run refuses the reply, or needs one."""
+    return "\n".join(inbox.ask(layout, run_id, "answer", "told" if told else "", *messages))
+
+
 def issue(layout: Layout, value: dict[str, str], run_id: str = "") -> str:
     """Append an issue; raises RequestRefused if it is invalid. `run_id`: the run, if known."""
     run_id = run_id or run_detection.run_id(layout)

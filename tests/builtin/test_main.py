@@ -399,3 +399,100 @@ def test_calls_that_a_model_writes_as_text_are_carried_out(house: House) -> None
     shown = house.program("replay", result["run"], "--turn", str(max(log.turns)), "--json")
     assert (shown.code, json.loads(shown.out)["again"]["equal"]) == (0, True), shown
     assert house.program("doctor").code == 0
+
+
+def reply(text: str) -> Reply:
+    """An answer that ends with a reply."""
+    return Reply(f"Done.\n\n```json harness\n{text}\n```\n")
+
+
+def told(house: House) -> list[str]:
+    """What the model of the newest run was told besides its prompt and results."""
+    return [one["text"] for one in log_of(house, house.result()["run"]).messages() if one["role"] == "user"][1:]
+
+
+BAD, GOOD = '{"status": "done", "sumary": "x"}', '{"status": "implemented", "summary": "done"}'
+
+
+def test_a_reply_that_is_refused_is_corrected_in_the_same_conversation(house: House) -> None:
+    """The refusal is the next message, as the tool `reply` gives it; each request can be made again."""
+    with serving(steps("touch 1.txt", reply(BAD), Reply("So be it."), Reply(f"```json\n{GOOD}\n```"))) as server:
+        Path(house.layout.path(names.CONFIG)).write_text(configured(server))
+        house.role("worker", "F-001")
+        assert len(server.seen) == 4
+    run = house.result()["run"]
+    assert (house.result()["outcome"], house.result()["reason"], len(house.ran())) == ("ok", "", 1)
+    assert "unknown key 'sumary'" in told(house)[0] and told(house) == [told(house)[0]] * 2
+    (asked,) = [json.loads(line) for line in house.read(f"runs/{run}/asked.jsonl").splitlines()]
+    assert (asked["verb"], asked["code"]) == ("reply", 0)
+    shown = house.program("replay", run, "--turn", "4", "--json")
+    assert (shown.code, json.loads(shown.out)["again"]["equal"]) == (0, True), shown
+    assert house.program("doctor").code == 0
+
+
+def test_after_three_refusals_a_run_ends_with_its_invalid_reply(house: House) -> None:
+    """As it does where no model is told."""
+    with serving(steps("touch 1.txt", *[reply(BAD)] * 9)) as server:
+        Path(house.layout.path(names.CONFIG)).write_text(configured(server))
+        house.role("worker", "F-001")
+        assert len(server.seen) == 5
+    result = house.result()
+    assert result["outcome"] == "agent_error" and "unknown key 'sumary'" in result["reason"]
+    assert len(told(house)) == 3 and house.feature().notes
+
+
+def test_at_its_cap_a_run_is_told_nothing(house: House) -> None:
+    """Its last answer counts, as it is."""
+    with serving(steps("touch 1.txt", *[reply(BAD)] * 9)) as server:
+        Path(house.layout.path(names.CONFIG)).write_text(configured(server, max_steps=2))
+        house.role("worker", "F-001")
+        assert len(server.seen) == 2
+    assert "unknown key 'sumary'" in house.result()["reason"]
+
+
+def test_what_was_accepted_in_a_run_is_not_asked_again(house: House) -> None:
+    """Neither a reply by the tool, nor an answer without one where none is needed."""
+    with serving(steps("touch 1.txt", calling("reply", {"text": GOOD}), reply(BAD))) as server:
+        Path(house.layout.path(names.CONFIG)).write_text(configured(server))
+        house.role("worker", "F-001")
+        assert (house.result()["outcome"], len(server.seen)) == ("ok", 3)
+        server.brain = steps("touch 2.txt", Reply("Done."))
+        house.role("worker", "F-002")
+        assert (house.result()["outcome"], len(server.seen)) == ("ok", 5)
+
+
+def test_a_planner_without_a_reply_is_told_so_and_why_its_plan_is_refused(house: House) -> None:
+    """In the words of the run's reason."""
+    plan = {
+        "features": [{"id": "F-003", "title": "Three", "claims": ["VAL-3"]}],
+        "contract": [{"id": "VAL-3", "claim": "Three works", "checks": ["test -f 3.txt"]}],
+    }
+    green = json.dumps(plan).replace("test -f 3.txt", "true")
+    with serving(steps(Reply("I am done."), reply(green), reply(json.dumps(plan)))) as server:
+        Path(house.layout.path(names.CONFIG)).write_text(configured(server))
+        house.role("planner")
+        assert len(server.seen) == 3
+    assert "The planner gave no reply" in told(house)[0] and "proves nothing" in told(house)[1]
+    assert (house.result()["accepted"], house.feature("F-003").title) == (True, "Three")
+    with serving(lambda _: Reply("I am done.")) as server:
+        Path(house.layout.path(names.CONFIG)).write_text(configured(server))
+        house.role("planner")
+        assert len(server.seen) == 4
+    assert (house.result()["outcome"], house.result()["reason"]) == ("agent_error", "The planner gave no reply")
+
+
+def test_a_worker_that_did_nothing_about_red_checks_is_told_once(house: House) -> None:
+    """What they printed; not on a first run, not where it is blocked, and if it still does nothing, the run ends as ever."""
+    with serving(steps(Reply(DONE))) as server:
+        Path(house.layout.path(names.CONFIG)).write_text(configured(server) + '[roles.validator]\nagent = "none"\n')
+        house.role("worker", "F-001")
+        assert (house.result()["outcome"], len(server.seen)) == ("no_op", 1)
+        assert house.role("validator", "F-001").code == 10
+        house.role("worker", "F-001")
+        assert (house.result()["outcome"], len(server.seen)) == ("no_op", 3)
+        (text,) = told(house)
+        assert "VAL-1: red (exit 1)" in text and "$ test -f 1.txt" in text and "changed nothing" in text
+        house.role("validator", "F-001")
+        server.brain = steps(reply('{"status": "blocked", "reason": "no"}'))
+        house.role("worker", "F-001")
+        assert (house.feature().status, len(server.seen)) == ("blocked", 4)

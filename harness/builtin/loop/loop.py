@@ -52,7 +52,6 @@ NO_CALL = (
     "Your call could not be read by the vendor, so nothing was carried out. Call the tool again with valid arguments."
 )
 AGAIN = {CUT_OFF: GO_ON, NOT_READ: NO_CALL}  # by how an answer ended: what the model is told to go on
-ENDED = (*AGAIN, REFUSED)  # before it was whole
 NO_JSON = "The arguments are no JSON object, so nothing was carried out: {raw}. Call {name} again with valid arguments."
 SHOWN_CHARS = 200
 
@@ -107,16 +106,17 @@ class Loop:
     The parameters are what differs between conversations: `steps`, the maximum of requests (None: as the limits of the budget
     say); `threads`, where tool calls run (None: in this thread); `prepare`, called before a request, and after one that was too
     long; `piece`, reports a piece of an answer; `check`, returns the fault of a last answer in words for the model, "" for
-    none."""
+    none; `checks`, how many answers may fail it (0: it decides)."""
 
     def __init__(self, history: MessageHistory, model: Model, session: ToolSession, budget: Budget, report: Report, *,
                  steps: int | None = None, threads: Executor | None = None, prepare: Prepare | None = None,
-                 piece: Callable[[str], None] | None = None, check: Callable[[str], str] | None = None) -> None:  # fmt: skip
+                 piece: Callable[[str], None] | None = None, check: Callable[[str], str] | None = None,
+                 checks: int = CHECKS) -> None:  # fmt: skip
         self.history, self.model, self.session, self.budget, self.report = history, model, session, budget, report
         self.limits, self.steps, self.threads = budget.limits, steps or budget.limits.max_steps, threads
         self.prepare, self.piece = prepare, piece or (lambda _: report({"type": "delta", "delta": True}))
         self.used, self.unfinished = Usage(), ""
-        self.check, self.checks = check or (lambda _: ""), 0
+        self.check, self.checks, self.failed = check or (lambda _: ""), checks, 0
         self.before = history.turn
         known = (*registry.TOOLS.values(), *session.extra_tools)  # those that are not loaded yet, too
         self.effects = {tool.name for tool in known if tool.effects != READS}
@@ -160,8 +160,8 @@ class Loop:
             elif text.strip() and not answer.calls:
                 if not (wrong := self.check(text.strip())):
                     return End(outcome="ok", reply=text.strip())
-                self.checks += 1
-                if self.checks == CHECKS:
+                self.failed += 1
+                if self.failed == self.checks:
                     return End(outcome=BROKEN, reply=text.strip(), reason=wrong)
                 self.history.say(wrong)
 
@@ -189,12 +189,7 @@ class Loop:
                     raise
                 self.report({"type": "waits", "why": fault.reason})
                 await asyncio.sleep(max(wait, fault.after or 0.0))
-        if (
-            self.session.in_run
-            and self.model.parameters.get("base_url")
-            and not self.unfinished
-            and answer.finish not in ENDED
-        ):
+        if not self.unfinished and answer.finish not in (*AGAIN, REFUSED):
             answer = _text_calls.taken(answer, self.history, self.session)
         self.history.answered(answer, time.monotonic() - begun)
         self.count(answer.usage)

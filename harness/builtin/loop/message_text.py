@@ -15,15 +15,17 @@ FRAME = 5  # tokens of a message besides its text
 def said(message: Message) -> str:
     """The texts of a message without its calls; of a result its text."""
     if message["role"] == "assistant":
+        if any(part.get(AS_TEXT) for part in message["parts"]):  # its text is its calls
+            return ""
         return "\n".join(str(part["content"]) for part in message["parts"] if part.get("part_kind") == "text")
     return str(message["text"])
 
 
 def calls(message: Message) -> list[tuple[str, str]]:
-    """(name, arguments as text) of the calls in an answer, without those that are its text."""
+    """(name, arguments as text) of the calls in an answer."""
     if message["role"] != "assistant":
         return []
-    named = ((part.get("tool_name"), part.get("args")) for part in message["parts"] if not part.get(AS_TEXT))
+    named = ((part.get("tool_name"), part.get("args")) for part in message["parts"])
     return [(name, args if isinstance(args, str) else str(args or "")) for name, args in named if name]
 
 

@@ -182,7 +182,8 @@ class ModelClient:
     def _settings(self) -> ModelSettings:
         given: dict[str, Any] = {"max_retries": 0, "cache": True, "request_timeout": self.seconds}
         known = {theirs: self.parameters.get(ours) for ours, theirs in SETTINGS.items()}
-        return given | {name: one for name, one in known.items() if one not in (None, "")}  # type: ignore[return-value]
+        given |= {name: one for name, one in known.items() if one not in (None, "")}
+        return given  # type: ignore[return-value]  # settings of one vendor, which the others pass over
 
     def _answer(self, response: ModelResponse) -> Answer:
         """Raises ModelFault for an answer that breaks off."""

@@ -154,7 +154,7 @@ class Worker:
 
     def _verbs(self) -> dict[str, Callable[..., Iterable[str]]]:
         """The verbs for programs of the run: home carries out notes and the like, checks run here."""
-        there = {verb: partial(self._asked, verb) for verb in ("note", "issue", "reply")}
+        there = {verb: partial(self._asked, verb) for verb in ("note", "issue", "reply", "answer")}
         return {**there, "check": self._checked, "status": self._status}
 
     def _status(self, *arguments: str) -> Iterator[str]:

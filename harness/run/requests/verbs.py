@@ -1,4 +1,4 @@
-"""An agent's requests during its run: note, issue, reply, check. The inbox executes them outside confinement."""
+"""An agent's requests during its run: note, issue, reply, check, and its last answer. The inbox executes them unconfined."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any
 
 from harness.base import clock, encoding, errors, redaction, schema
 from harness.base.errors import HarnessError, RequestRefused, UsageFault
-from harness.mission import contract, features, issues, mission, open_run, replies
+from harness.git import dotgit, repository
+from harness.mission import contract, features, issues, mission, open_run, replies, runs
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.open_run import OpenRun, Verbs
 from harness.mission.receipts import Receipt
 from harness.proof import check_runs, services
+from harness.run import prompt
 from harness.run.settle import planner
 from harness.state import documents, journal, names
 from harness.state.files import PRIVATE
@@ -21,13 +23,19 @@ from harness.state.layout import Layout
 from harness.state.state import Changes, State
 
 MAX_FAULT_CHARS = 20_000  # characters of a stored refusal
+NOTHING_DONE = (
+    "You changed nothing in your tree, and at its commit these checks are red:\n\n{red}\n\nMake them green, or reply with the "
+    "status blocked and the reason."
+)
+HOW = "{fault}: call `reply`, or end your answer with the JSON in a block that begins with ```json harness."
 MAX_REQUEST_CHARS = 1024 * 1024  # characters of a recorded request
 
 
 def of(run: OpenRun) -> Verbs:
     """{verb: function of a request's texts}; each yields texts for the agent's screen."""
     verbs: Verbs = {"note": note, "issue": report, "reply": reply, "check": check, **run.verbs}
-    return {verb: partial(recorded, run, verb, carry_out) for verb, carry_out in verbs.items()}
+    made = {verb: partial(recorded, run, verb, carry_out) for verb, carry_out in verbs.items()}
+    return {**made, "answer": partial(answer, run)}
 
 
 def recorded(run: OpenRun, verb: str, carry_out: Callable[..., Iterable[str]], *arguments: str) -> Iterator[str]:
@@ -82,6 +90,34 @@ def _checked(run: OpenRun, text: str) -> dict[str, Any]:
         place, path = run.place(), run.paths.receipts
         planner.red_first(run.layout, planner.examined(run.layout, value, place), place, path, run.role.name)
     return value
+
+
+def answer(run: OpenRun, told: str, *messages: str) -> Iterable[str]:
+    """Keep the reply in the messages of an agent that has come to its end, unless it kept one itself. Raises RequestRefused for a
+    refused reply, and for a missing one of a role that needs it. Unless `told`, keeps nothing where nothing was done about
+    red checks, and yields that."""
+    kept = State(run.layout).text(names.of_run(run.id, names.REPLY))
+    value = replies.find(run.capability, [*messages] if kept is None else [kept])
+    if value is None and run.role.plans:
+        raise RequestRefused(HOW.format(fault=planner.NO_REPLY))
+    if not told and (value or {}).get("status") != "blocked" and (red := _untouched(run)):
+        return [NOTHING_DONE.format(red=prompt.cut("\n".join(red), prompt.RECEIPT_CHARS, run.layout.shown(names.RUNS)))]
+    if kept is None and value is not None:
+        list(recorded(run, "reply", reply, encoding.compact(value)))
+    return []
+
+
+def _untouched(run: OpenRun) -> list[str]:
+    """The red receipts of the feature's last validation at the commit of a run that has changed nothing; [] for any other."""
+    context, place = run.context, run.checkout
+    if run.capability != "commits" or run.machine:  # there the tree is the machine's
+        return []
+    found = runs.last_receipts(run.layout, context.feature)
+    red = [prompt.receipt_text(one) for one in found if not one.green and one.head == context.head]
+    if not red or dotgit.commit(place) != context.head:
+        return []
+    changed = {*repository.dirty(place), *repository.untracked(place)} - context.untracked.keys()
+    return [] if changed else red
 
 
 def report(run: OpenRun, value: str) -> Iterable[str]:

@@ -21,6 +21,7 @@ from harness.state.layout import Layout
 from harness.state.state import State
 
 BEFORE_SECONDS = 60
+NO_REPLY = "The planner gave no reply"
 EARLY = "make it a guard, or test what the feature brings"
 IN_FORCE = "The contract's "
 BROUGHT = "The plan is rejected for the setup that it brings; leave it out if no check needs it. Its "
@@ -130,7 +131,7 @@ def _review(run: OpenRun) -> PlanReview:
     outcome = run.outcome
     reported = _reported(run)
     if outcome.reply is None:
-        return PlanReview(refusal=outcome.answer.reply_fault or "The planner gave no reply")
+        return PlanReview(refusal=outcome.answer.reply_fault or NO_REPLY)
     try:
         made = examined(run.layout, outcome.reply, run.place())
         red_first(run.layout, made, run.place(), run.paths.receipts, run.role.name, reported)
