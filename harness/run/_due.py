@@ -42,7 +42,7 @@ def _plan(run: OpenRun, feature: Feature | None, issues: list[str], requests: li
 
 def _why(feature: Feature) -> str:
     claims = features.disputed(feature)
-    return f"cannot pass, since its worker disputes {', '.join(claims)}" if claims else "failed"
+    return f"cannot pass, for {', '.join(claims)} is disputed" if claims else "failed"
 
 
 def _work(run: OpenRun, feature: Feature, receipts: list[Receipt]) -> str:

@@ -172,34 +172,6 @@ def test_cut_work_is_named_until_the_feature_is_judged(one: House) -> None:
     assert "Cut work" not in [title for title, _ in gathered(one, "worker", "F-001").findings]
 
 
-def due(house: House, name: str, about: str = "F-001") -> str:
-    """The last words of the prompt of such a run."""
-    return gathered(house, name, about).due
-
-
-def test_the_last_words_of_a_prompt_say_what_is_due(one: House) -> None:
-    """For each role; of a worker with what was red last."""
-    assert due(one, "worker") == "Build F-001 now: Feature F-001. Every check above must become green."
-    assert due(one, "validator").startswith("Try to break F-001 now")
-    assert due(one, "curator").startswith("Answer with the operations")
-    worked(one, {"run": "touch other"})
-    validated(one)
-    assert due(one, "worker").endswith("The last time VAL-1 was red. Every check above must become green.")
-
-
-def test_a_planner_reads_why_it_was_called(house: House) -> None:
-    """No plan, a changed spec, a feature that failed, an open issue."""
-    lay(house, [])
-    assert due(house, "planner", "") == "There is no plan yet: plan all of SPEC.md."
-    lay(house, [feature("F-001", "VAL-1", status="failing", attempts=3)])
-    assert due(house, "planner").startswith("F-001 failed: plan it again")
-    house.write("SPEC.md", "# Another\n")
-    house.git("commit", "-q", "-am", "spec")
-    assert due(house, "planner", "").startswith("SPEC.md has changed: change the plan where it differs")
-    assert house.harness("issue", "It hangs", "--severity", "major", "--evidence", "I saw it").code == 0
-    assert "; plan what ends these issues: I-001." in due(house, "planner", "")
-
-
 RULES = {  # what an agent of each role reads after its task, wherever it stands in the role's files
     "worker": ("`harness check FEATURE`", "under\n`disputes`", "under `needs`", "do not repeat it", "smallest change"),
     "planner": (
