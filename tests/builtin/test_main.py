@@ -482,7 +482,7 @@ def test_a_planner_without_a_reply_is_told_so_and_why_its_plan_is_refused(house:
 
 
 def test_a_worker_that_did_nothing_about_red_checks_is_told_once(house: House) -> None:
-    """What they printed; not on a first run, not where it is blocked, and if it still does nothing, the run ends as ever."""
+    """What they printed; not on a first run, where it did something, or is blocked. If it still does nothing, the run ends."""
     with serving(steps(Reply(DONE))) as server:
         Path(house.layout.path(names.CONFIG)).write_text(configured(server) + '[roles.validator]\nagent = "none"\n')
         house.role("worker", "F-001")
@@ -493,6 +493,50 @@ def test_a_worker_that_did_nothing_about_red_checks_is_told_once(house: House) -
         (text,) = told(house)
         assert "VAL-1: red (exit 1)" in text and "$ test -f 1.txt" in text and "changed nothing" in text
         house.role("validator", "F-001")
+        server.brain = steps("touch 3.txt", Reply(DONE))
+        house.role("worker", "F-001")
+        assert (house.result()["outcome"], told(house)) == ("ok", [])
+        house.role("validator", "F-001")
         server.brain = steps(reply('{"status": "blocked", "reason": "no"}'))
         house.role("worker", "F-001")
-        assert (house.feature().status, len(server.seen)) == ("blocked", 4)
+        assert (house.feature().status, told(house)) == ("blocked", [])
+
+
+def test_a_run_that_is_killed_after_a_refusal_goes_on(house: House) -> None:
+    """The refusal is in the conversation, and the next run gives the reply; nothing of the run before counts as its reply."""
+    with serving(steps("touch 1.txt", reply(BAD), "touch began; sleep 100")) as server:
+        Path(house.layout.path(names.CONFIG)).write_text(configured(server))
+        role = house.begin_role("worker", "F-001")
+        until(lambda: (house.tree / "began").exists(), 60)
+        kill(house, role.pid)
+        server.brain = steps("", "", "", "touch 2.txt", Reply("So be it."))
+        house.role("worker", "F-001")
+    result = house.result()
+    assert (result["outcome"], result["reason"], len(told(house))) == ("ok", "", 2)
+    assert "unknown key 'sumary'" in told(house)[0] and "a new run" in told(house)[1]
+    assert house.program("replay", result["run"], "--turn", "2", "--json").code == 0
+    assert house.program("doctor").code == 0
+
+
+def test_a_mission_whose_replies_are_last_answers_is_played_back(tmp_path: Path) -> None:
+    """A refused one before each: the playback needs no model, and finds the same."""
+    house = House(tmp_path, surroundings(tmp_path))
+    house.project.mkdir()
+    house.git("init", "-q", "-b", "main", "--template=")
+    house.write("SPEC.md", small_mission.SPEC)
+
+    def brain(exchange: Exchange) -> Reply:
+        role = list(small_mission.RUN.finditer(exchange.text))[-1]["role"]
+        if exchange.turns == 0:
+            return reply('{"nonsense": 1}')
+        written = role == "worker" and exchange.turns == 1
+        return Reply("", small_mission.WRITE) if written else reply(json.dumps(small_mission.REPLIES[role]))
+
+    with serving(brain) as server:
+        house.program("init")
+        (house.state / "config.toml").write_text(configured(server))
+        words = [str(CHECKOUT / "run.sh")]
+        done = subprocess.run(words, cwd=house.project, env=house.env, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr
+    played = house.program("replay", "--mission")
+    assert (played.code, "not recorded" in played.out) == (0, False), played
