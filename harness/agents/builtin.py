@@ -72,13 +72,17 @@ def is_model(text: str) -> bool:
     return vendor in KEYS and name.strip() != ""
 
 
+def bounded(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of a model with the limit of an answer that a server of one's own needs; vendors have theirs."""
+    return {"max_output_tokens": OUTPUT_TOKENS, **parameters} if parameters.get("base_url") else parameters
+
+
 def argv(settings: Settings, context: ExecutionContext) -> list[str]:
     """The child's command line with its order; see harness/builtin/_order.py."""
     table, run = settings.table, os.path.dirname(context.prompt_path)
-    given = {"model": settings.model, "max_output_tokens": OUTPUT_TOKENS}
-    parameters = {**given, **_given(table, "base_url", "temperature", "max_output_tokens")}
+    asked = {"model": settings.model, **_given(table, "base_url", "temperature", "max_output_tokens")}
     order = {
-        "parameters": parameters,
+        "parameters": bounded(asked),
         "key_env": key_names(settings),
         "hidden": [*filter(is_key, table.get("env", {}))],
         "directory": context.directory,

@@ -33,7 +33,6 @@ if TYPE_CHECKING:  # of the extra: only their types are meant
     from harness.builtin.loop.model_client import ModelClient
 
 CORRECTIONS = 3  # refusals of a reply that a model hears of
-FENCE = "```json"
 Report = Callable[[dict[str, Json]], None]
 
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "system.md")
@@ -96,9 +95,8 @@ class LastAnswer:
         if self.refused == CORRECTIONS or budget.exhausted() or history.turn >= budget.limits.max_steps:
             return ""
         said = [message_text.said(one) for one in history.messages[self.begin :] if one["role"] == "assistant"]
-        blocks = [one for one in said[self.heard :] if FENCE in one] or [one for one in said if FENCE in one]
         try:
-            found = agent_requests.answer(self.layout, self.run_id, [*blocks, text], told=self.told)
+            found = agent_requests.answer(self.layout, self.run_id, said[self.heard :], told=self.told)
             self.told = self.told or found != ""
         except HarnessError as fault:
             found = str(fault) if fault.code == RequestRefused.code else ""

@@ -1,5 +1,5 @@
 """What a check leaves to read: its output and, when it ran again, its trace: the commands of its shell as `set -x` prints them.
-The check's programs inherit the socket of the trace, which they can write but not read, so no verdict depends on a trace."""
+The check's programs inherit the socket of the trace, which they can write but not read; a traced run is never green."""
 
 from __future__ import annotations
 

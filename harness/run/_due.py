@@ -42,7 +42,7 @@ def _plan(run: OpenRun, feature: Feature | None, issues: list[str], requests: li
 
 def _why(feature: Feature) -> str:
     claims = features.disputed(feature)
-    return f"cannot pass, for {', '.join(claims)} is disputed" if claims else "failed"
+    return f"cannot pass, for {', '.join(claims)} is disputed" if claims else f"is {feature.status}"
 
 
 def _work(run: OpenRun, feature: Feature, receipts: list[Receipt]) -> str:
@@ -51,6 +51,4 @@ def _work(run: OpenRun, feature: Feature, receipts: list[Receipt]) -> str:
     red = list(dict.fromkeys(one.claim for one in receipts if not one.green))
     before = "Mend the red setup first. " if run.outcome.checks.setup_fault else ""
     last = f"The last time {', '.join(red)} was red. " if red else ""
-    return (
-        f"{before}Build {feature.id} now: {' '.join(feature.title.split())}. {last}Every check above must become green."
-    )
+    return f"{before}Build {feature.id} now, as SPEC.md says: write each file whole. {last}Each check above must become green."

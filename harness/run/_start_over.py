@@ -6,12 +6,12 @@ commits of the feature's workers are undone so; if there is another one since, t
 
 from __future__ import annotations
 
-from itertools import dropwhile, islice, takewhile
+from itertools import dropwhile, islice
 
 from harness.base import encoding, faults
 from harness.git import refs, repository
 from harness.git.repository import Position
-from harness.mission import runs
+from harness.mission import contract, receipts, runs
 from harness.mission.features import OVER, Feature
 from harness.mission.lease import Terms
 from harness.mission.mission import Mission
@@ -45,10 +45,28 @@ def begin(layout: Layout, made: Mission, feature: Feature, tree: Tree, terms: Te
 
 
 def _fruitless(layout: Layout, feature: Feature, before: str = "") -> list[RunResult]:
-    """The newest runs of the feature that proved nothing new, in a row, newest first; only those `before` this run."""
+    """The newest runs of the feature in which no check turned green, in a row, newest first; only those `before` this run, and
+    since a check of it was replaced."""
+    known = {(claim.id, check.run) for claim in contract.load(layout).of(feature.claims) for check in claim.checks}
     mine = (one for one in runs.finished(layout) if one.feature == feature.id)
-    older = islice(dropwhile(lambda one: one.run != before, mine), 1, None) if before else mine
-    return list(takewhile(lambda one: not one.newly_green and one.verdict != "green", older))
+    row: list[RunResult] = []
+    judged, green = (
+        0,
+        set[tuple[str, str]](),
+    )  # how many runs the last validation has behind it, and what was green in it
+    for one in islice(dropwhile(lambda one: one.run != before, mine), 1, None) if before else mine:
+        if one.verdict:
+            fired = {(it.claim, it.command): it.green for it in receipts.of_run(layout, one.run) if it.phase == "after"}
+            now = {check for check in fired if fired[check]}
+            if not fired.keys() <= known:
+                break
+            if green - now:
+                return row[:judged]
+            judged, green = len(row), now
+        if one.verdict == "green":
+            return row
+        row.append(one)
+    return row[:judged] if green else row
 
 
 def _before(layout: Layout, row: list[RunResult], now: Position) -> Position | None:

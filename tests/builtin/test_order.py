@@ -29,7 +29,9 @@ def test_the_adapters_order_is_read_whole(tmp_path: Path) -> None:
     given = settings(made, **table).replace(model="google:gemini-2.5-pro", prices={"m": {"input": 1.0, "output": 2.0}})
     order = parse(builtin.argv(given, desk(made).replace(confinement=known, stable_bytes=5))[-1])
     assert order.glass() == known
-    assert order.parameters == {"model": "google:gemini-2.5-pro", "temperature": 0.5, "max_output_tokens": 8000}
+    assert order.parameters == {"model": "google:gemini-2.5-pro", "temperature": 0.5}
+    own = given.replace(table={**table, "base_url": "http://127.0.0.1:1/v1"})
+    assert parse(builtin.argv(own, desk(made))[-1]).parameters["max_output_tokens"] == 8000
     assert (order.max_steps, order.request_seconds, order.stable_bytes) == (9, 3, 5)
     assert (order.hidden, order.key_env) == (["MY_KEY"], ["GOOGLE_API_KEY", "GEMINI_API_KEY"])
     assert (order.role, order.feature, order.prices) == ("worker", "F-001", {"m": {"input": 1.0, "output": 2.0}})

@@ -122,6 +122,21 @@ def test_no_program_turns_green_by_what_the_trace_says(place: CheckEnvironment) 
     assert red.trace == "+ want='is 8'\n+ bash spy\n+ out=\n+ test -n ''"
 
 
+TELLS = [
+    'test -n "${BASH_XTRACEFD:-}"',
+    "[[ $- == *x* ]]",
+    "cat <&243",
+    'export SHELLOPTS; test -n "$(bash -c true 2>&1)"',
+]
+
+
+@pytest.mark.parametrize("command", TELLS)
+def test_a_check_that_is_green_only_while_it_is_traced_is_red(place: CheckEnvironment, command: str) -> None:
+    """It can tell that it is traced, so a green traced run decides nothing."""
+    found = fired(place, command)
+    assert (found.green, found.flaky, found.trace) == (False, False, "")
+
+
 # what it leaves alone
 
 

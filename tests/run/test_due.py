@@ -24,12 +24,15 @@ def due(house: House, name: str, about: str = "F-001") -> str:
 
 def test_the_last_words_of_a_prompt_say_what_is_due(one: House) -> None:
     """For each role; of a worker with what was red last."""
-    assert due(one, "worker") == "Build F-001 now: Feature F-001. Every check above must become green."
+    assert (
+        due(one, "worker")
+        == "Build F-001 now, as SPEC.md says: write each file whole. Each check above must become green."
+    )
     assert due(one, "validator").startswith("Try to break F-001 now")
     assert due(one, "curator").startswith("Answer with the operations")
     worked(one, {"run": "touch other"})
     validated(one)
-    assert due(one, "worker").endswith("The last time VAL-1 was red. Every check above must become green.")
+    assert due(one, "worker").endswith("The last time VAL-1 was red. Each check above must become green.")
 
 
 def test_a_worker_mends_a_red_setup_first(house: House) -> None:
@@ -51,7 +54,7 @@ def test_a_planner_reads_why_it_was_called(house: House) -> None:
     lay(house, [])
     assert due(house, "planner", "") == "There is no plan yet: plan all of SPEC.md."
     lay(house, [feature("F-001", "VAL-1", status="failing", attempts=3)])
-    assert due(house, "planner").startswith("F-001 failed: plan it again")
+    assert due(house, "planner").startswith("F-001 is failing: plan it again")
     house.write("SPEC.md", "# Another\n")
     house.git("commit", "-q", "-am", "spec")
     assert due(house, "planner", "").startswith("SPEC.md has changed: change the plan where it differs")

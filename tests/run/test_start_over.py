@@ -156,6 +156,22 @@ def test_a_try_that_proved_a_claim_is_kept(one: House) -> None:
     assert "try 2 changed seen +" in one.prompt(workers(one)[-1])
 
 
+def test_a_try_that_turned_one_check_of_a_claim_green_is_kept(one: House) -> None:
+    """No claim is proven by it, nor by the next, which turns another one green."""
+    lay(one, [feature("F-001", "VAL-1")], Contract(claims=[claim("VAL-1", "test -f a", "test -f b", "test -f c")]))
+    tried(one, {"run": "touch a"})
+    tried(one, {"run": "touch b"})
+    assert (seen(one), times(one)) == (["a", "b"], 0)
+
+
+def test_work_against_a_check_that_was_wrong_is_kept(one: House) -> None:
+    """Once the check is replaced, the tries before say nothing."""
+    in_vain(one)
+    wanted = Contract(claims=[claim("VAL-1", "grep -x two made"), claim("VAL-2", "test -f more")])
+    lay(one, features.load(one.layout), wanted)
+    assert (seen(one), times(one)) == (["extra", "made"], 0)
+
+
 def replan(house: House) -> None:
     """F-001 has tries left again, as after a plan."""
     found = features.load(house.layout)

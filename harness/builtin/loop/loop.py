@@ -152,7 +152,10 @@ class Loop:
             self.unfinished = text if answer.finish == CUT_OFF and not answer.calls else ""
             empty = 0 if answer.calls or answer.text.strip() else empty + 1
             if empty == EMPTY_ANSWERS:
-                return End(outcome=BROKEN, reason=f"the model answered with nothing, {EMPTY_ANSWERS} times in a row")
+                limit = " at max_output_tokens" if answer.finish == CUT_OFF else ""
+                return End(
+                    outcome=BROKEN, reason=f"the model answered with nothing{limit}, {EMPTY_ANSWERS} times in a row"
+                )
             if answer.finish in AGAIN and not answer.calls:
                 self.history.say(AGAIN[answer.finish])
             elif text.strip() and not answer.calls and (left := self._reminder()):

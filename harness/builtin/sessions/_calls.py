@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from harness.agents.builtin import OUTPUT_TOKENS
 from harness.base.record import Record
 from harness.builtin.conversation import Conversation, ConversationSpec
 from harness.builtin.hooks import Hooks
@@ -55,7 +54,7 @@ class AgentConfig(Record, frozen=True):
     api_key: str = ""
     api_key_env: str = ""
     temperature: float | None = None
-    max_output_tokens: int = OUTPUT_TOKENS
+    max_output_tokens: int | None = None
     request_seconds: float = 600.0
     limits: Limits = Limits()
     compact: Compact = Compact()

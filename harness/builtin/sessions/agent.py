@@ -273,7 +273,9 @@ class HarnessAgent:
         parameters = {"model": self.model, **{key: value for key, value in given.items() if value not in (None, "")}}
         key = config.api_key or next((value for name in key_names if (value := os.environ.get(name, "").strip())), "")
         try:
-            return ModelClient(parameters, key, config.request_seconds, () if config.api_key else key_names)
+            return ModelClient(
+                builtin.bounded(parameters), key, config.request_seconds, () if config.api_key else key_names
+            )
         except ModelFault as fault:
             raise Unavailable(fault.reason) from None
 

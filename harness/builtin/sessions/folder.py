@@ -80,7 +80,7 @@ def agent(
             base_url=table.get("base_url", ""),
             api_key_env=table.get("api_key_env", ""),
             temperature=table.get("temperature"),
-            max_output_tokens=table.get("max_output_tokens", builtin.OUTPUT_TOKENS),
+            max_output_tokens=table.get("max_output_tokens"),
             request_seconds=table.get("request_seconds", 600.0),
             curate=table.get("curate", True),
             plans=table.get("plans", "plans"),

@@ -13,7 +13,7 @@ from shutil import which
 from typing import Any
 
 from harness.agents import builtin, registry, spenders
-from harness.base.errors import Unavailable, UsageFault
+from harness.base.errors import HarnessError, Unavailable, UsageFault
 from harness.base.record import Json
 from harness.commands.setup import agent_probe
 from harness.decision import ceiling as most
@@ -77,7 +77,7 @@ def choose(layout: Layout, agent: str, trust: str, ask: Ask | None, *, steps: bo
     for name in [*named] if not registry.embedded(named) else []:
         try:
             agent_probe.require(layout, config.load(layout), name)
-        except Unavailable as fault:
+        except HarnessError as fault:
             lines.append(f"warning: {name}: {fault}")
     return lines + (_next(layout, named or (["playbook"] if playbooks else []), found) if steps else [])
 

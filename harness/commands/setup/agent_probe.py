@@ -87,7 +87,7 @@ def _program(name: str, where: Layout, settings: Config, wanted: bool) -> Findin
         version = _version(program, env)
         if wanted and settings.trust:
             require(where, settings, name)
-    except Unavailable as fault:
+    except HarnessError as fault:
         return Finding(state="bad" if wanted else "note", what=f"{name}: {fault}")
     trust = settings.trust
     caveats = CLIS[name].caveats(trust) if trust else [NO_TRUST]

@@ -73,14 +73,15 @@ def swapped(past: RunAtOpen, staged: Layout, identities: str, parts: list[Part],
 
 
 def _with_role(role: str, parts: list[Part], text: str) -> list[Part]:
-    """Replace the role's own text, before and after the task; the common text of all roles stays. A prompt that has one part of
-    the role gets all of it there."""
+    """Replace the role's own text, before and after the task; the common text of all roles stays. A prompt with one part of the
+    role gets all of it there, unless it is for an agent without a shell."""
     source = f"roles/{role}.md"
     common = "\n".join(one.data.decode() for one in parts if one.source == prompt.COMMON)
     body = documents.front_matter(text, source)[1] if text.startswith("---") else text
     words = prompt.words(body, source, len(common))
-    single = sum(one.source == source for one in parts) == 1
-    new = iter([words] if single else prompt.divided(words))
+    sources = [one.source for one in parts]
+    no_rules = sources.count(prompt.COMMON) == 1 and prompt.DUE.encode() in parts[-1].data
+    new = iter([words] if sources.count(source) == 1 and not no_rules else prompt.divided(words))
     return [next(new) if one.source == source else one for one in parts]
 
 

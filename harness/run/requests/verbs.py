@@ -24,7 +24,7 @@ from harness.state.state import Changes, State
 
 MAX_FAULT_CHARS = 20_000  # characters of a stored refusal
 NOTHING_DONE = (
-    "You changed nothing in your tree, and at its commit these checks are red:\n\n{red}\n\nMake them green, or reply with the "
+    "You changed nothing in your tree, and at its commit these checks are red:\n\n{red}\nMake them green, or reply with the "
     "status blocked and the reason."
 )
 HOW = "{fault}: call `reply`, or end your answer with the JSON in a block that begins with ```json harness."
@@ -101,7 +101,8 @@ def answer(run: OpenRun, told: str, *messages: str) -> Iterable[str]:
     if value is None and run.role.plans:
         raise RequestRefused(HOW.format(fault=planner.NO_REPLY))
     if not told and (value or {}).get("status") != "blocked" and (red := _untouched(run)):
-        return [NOTHING_DONE.format(red=prompt.cut("\n".join(red), prompt.RECEIPT_CHARS, run.layout.shown(names.RUNS)))]
+        shown = prompt.cut("\n".join(red), prompt.RECEIPT_CHARS, run.layout.shown(names.RUNS))
+        return [NOTHING_DONE.format(red=documents.fenced(shown))]
     if kept is None and value is not None:
         list(recorded(run, "reply", reply, encoding.compact(value)))
     return []
