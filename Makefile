@@ -17,7 +17,7 @@ define INSTALL
 	@touch $@
 endef
 
-.PHONY: help map setup demo demo-store demo-team demo-machines test test-fast test-all test-versions test-bash32 test-agents test-peers check fix bench torture release clean
+.PHONY: help map setup demo demo-store demo-team demo-machines test test-fast test-all test-versions test-bash32 test-agents test-model test-peers check fix bench torture release clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 15
@@ -66,7 +66,7 @@ check: $(FOR_TESTS) ## lint, format, types, shell scripts, house rules
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
-	$(VENV)/bin/shellcheck run.sh examples/demo.sh .ci/run .ci/release
+	$(VENV)/bin/shellcheck run.sh examples/demo.sh tests/model/serve.sh .ci/run .ci/release
 	$(PY) -m pytest $(HOUSE)
 
 fix: $(FOR_TESTS) ## mend what ruff can mend
@@ -87,6 +87,10 @@ bench: $(FOR_TESTS) ## measure against a baseline run beside it
 test-agents: $(FOR_TESTS) ## install real agent CLIs in a throw-away place, and take a mission to DONE with each (npm, PyPI; root: apt)
 	@command -v socat > /dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -yqq socat; } || { echo "claude starts a sandbox of its own only where socat is installed: apt install socat"; exit 69; }
 	@place=$$(mktemp -d -p "$(CURDIR)" .agents.XXXXXX); trap 'rm -rf "$$place"' EXIT; HARNESS_REAL_AGENTS="$$place" $(PY) -m pytest -v tests/agents/test_real.py tests/builtin
+
+test-model: $(FOR_TESTS) ## missions of a small real model, which this downloads and builds once: 20 minutes (cmake, ninja, g++; PyPI)
+	@PYTHON=$(PY) bash tests/model/serve.sh get
+	@url=$$(bash tests/model/serve.sh start) && trap 'bash tests/model/serve.sh stop' EXIT && HARNESS_MODEL_URL="$$url" $(PY) -m pytest -v tests/model
 
 test-peers: ## run the test suites of langgraph, langchain and pydantic-ai over our interfaces, in .venv-peers (PyPI)
 	@$(MAKE) --no-print-directory .venv-peers/.ready-for-tests VENV=.venv-peers EXTRAS="$(EXTRAS) peers"

@@ -18,6 +18,7 @@ ONCE_WORDS = re.compile(
 LONG_PATHS = (  # beginnings of paths: what these say at length, a test elsewhere says for the case that is most likely
     *(
         "tests/torture/",
+        "tests/model/",
         "tests/test_crash_disk",
         "tests/test_crash_inbox",
         "tests/test_crash_state",
