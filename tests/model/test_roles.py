@@ -19,7 +19,7 @@ def test_a_planner(bare: House) -> None:
     """Its plan is taken or refused, with a reason, and what was asked can be rebuilt."""
     bare.project.mkdir()
     bare.write("SPEC.md", (playing.TASK / "SPEC.md").read_text())
-    begun(bare, f'agent = "builtin"\n[limits]\nmax_runs = 1\n{playing.BUILTIN}max_steps = 3\n')
+    begun(bare, f'agent = "builtin"\n[limits]\nmax_runs = 1\n{playing.BUILTIN}')
     done = started(bare, "planner")
     is_sound(bare, done)
     planned = json.loads(bare.program("feature", "list", "--json").out)
@@ -44,7 +44,7 @@ def test_a_conversation_with_one_tool(bare: House) -> None:
     bare.write("tools.json", '{"allow": ["read_file"]}\n')
     bare.write("SPEC.md", "# A house\n\nIt has a door.\n")
     begun(bare, f'agent = "builtin"\n{playing.BUILTIN}')
-    done = started(bare, "ask", "--max-steps", "6", "--json", "What colour has the door in the file colours.txt?")
+    done = started(bare, "ask", "--json", "What colour has the door in the file colours.txt?")
     assert done.code in (0, 10) and (json.loads(done.out)["text"] or done.err), done
     assert playing.tracebacks(bare) == []
     assert bare.git("status", "--porcelain") == ""
