@@ -6,18 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.agents._answer_state import AnswerState
-from harness.agents.base import (
-    EDITS,
-    LOOP,
-    AgentEvent,
-    AgentFailure,
-    AgentSuccess,
-    ExecutionContext,
-    Settings,
-    Thinking,
-    how,
-)
-from harness.agents.clis import ABOUT, CLIS
+from harness.agents.base import LOOP, AgentEvent, AgentFailure, AgentSuccess, ExecutionContext, Settings, Thinking, how
+from harness.agents.clis import ABOUT, CLIS, EDITS
 from harness.agents.program import Cli, CliFacts, ProgramAgent
 from harness.base.errors import BrokenFile
 from harness.process.supervise import ChildEnd

@@ -15,7 +15,6 @@ from harness.process.timeouts import Timeouts
 Thinking = Generator["AgentEvent | AgentSuccess | AgentFailure", None, None]
 
 PLAYED_BACK = "HARNESS_RECORDING"  # variable: path of a recording that replaces every agent
-EDITS = "edits"  # the format of a program that edits files and runs no command
 LOOP = "builtin"  # the agent whose loop is part of the harness
 LOOP_KEYS = (
     *("base_url", "api_key_env", "temperature", "max_output_tokens", "max_steps", "request_seconds"),

@@ -6,6 +6,7 @@ from harness.agents import _claude, _codex, _gemini, _opencode, builtin
 from harness.agents.base import LOOP
 from harness.agents.program import CliFacts
 
+EDITS = "edits"  # the format of a program that edits files and runs no command
 CLIS = {
     "claude": _claude.CLI,
     "codex": _codex.CLI,

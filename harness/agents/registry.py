@@ -13,10 +13,10 @@ from harness.agents._person import PersonAgent
 from harness.agents._playbook import Playbook
 from harness.agents._recording import RecordedAgent
 from harness.agents._script import ScriptedAgent
-from harness.agents.base import EDITS, LOOP, LOOP_KEYS, PLAYED_BACK, Agent, ExecutionContext, Settings
+from harness.agents.base import LOOP, LOOP_KEYS, PLAYED_BACK, Agent, ExecutionContext, Settings
 from harness.agents.base import installed as is_program
 from harness.agents.builtin import Builtin
-from harness.agents.clis import ABOUT, CLIS, PLACES, SWITCHES
+from harness.agents.clis import ABOUT, CLIS, EDITS, PLACES, SWITCHES
 from harness.agents.program import ProgramAgent
 from harness.base.errors import BrokenFile, Unavailable
 from harness.mission import config

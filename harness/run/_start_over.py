@@ -94,14 +94,9 @@ def finding(layout: Layout, role: str, tries: list[RunResult]) -> list[tuple[str
     for one in tries:
         ended = f"  ended {one.said}: {faults.first(one.reason, FAULT_CHARS)}".removesuffix(": ")
         if one.role == role:
-            found += [f"try {len(found) // 2 + 1} changed {_counted(layout, one.commit) or 'nothing'}", ended]
+            changed = repository.changed(layout.folders.top, one.commit + "^", one.commit) if one.commit else []
+            files = encoding.few([path for _, path in changed]) or "nothing"
+            found += [f"try {len(found) // 2 + 1} changed {files}", ended]
         elif one.verdict and found:
             found[-1] = ended
     return [(EARLIER, "\n".join(found))] if found else []
-
-
-def _counted(layout: Layout, commit: str) -> str:
-    """The files of a commit, with the numbers of added and removed lines."""
-    out = repository.diff(layout.folders.top, commit + "^", commit, "--numstat") if commit else b""
-    rows = [line.split("\t", 2) for line in out.decode("utf-8", "replace").split("\n")[:-1]]
-    return encoding.few([f"{path} +{more} -{less}" for more, less, path in rows])

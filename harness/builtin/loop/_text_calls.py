@@ -24,16 +24,12 @@ def taken(answer: Answer, history: MessageHistory, session: ToolSession) -> Answ
     found = [] if others or not session.in_run or not history.parameters.get("base_url") else _objects(answer.text)
     if not found or not all(_is_call(one, session) for one in found):
         return answer
-    calls = [
-        Call(id=f"text-{history.turn + 1}-{number}", name=one["name"], arguments=one["arguments"])
-        for number, one in enumerate(found)
-    ]
-    marked = {"part_kind": "tool-call", AS_TEXT: True}
-    written = [
-        {"tool_name": one.name, "args": json.dumps(one.arguments), "tool_call_id": one.id, **marked} for one in calls
-    ]
-    message = {**answer.message, "parts": [*answer.message["parts"], *written]}
-    return answer.replace(message=message, text="", calls=calls)
+    calls = [Call(id=f"text-{history.turn + 1}-{number}", **one) for number, one in enumerate(found)]
+    parts = [*answer.message["parts"]]
+    for one in calls:
+        named = {"tool_name": one.name, "args": json.dumps(one.arguments), "tool_call_id": one.id}
+        parts.append({**named, "part_kind": "tool-call", AS_TEXT: True})
+    return answer.replace(message={**answer.message, "parts": parts}, text="", calls=calls)
 
 
 def _objects(text: str) -> list[Any]:

@@ -270,12 +270,11 @@ class HarnessAgent:
         config = self.config
         key_names = builtin.keys_of(self.model, {"api_key_env": config.api_key_env})
         given = {name: getattr(config, name) for name in ("base_url", "temperature", "max_output_tokens")}
-        parameters = {"model": self.model, **{key: value for key, value in given.items() if value not in (None, "")}}
+        known = {key: value for key, value in given.items() if value not in (None, "")}
+        parameters = builtin.bounded({"model": self.model, **known})
         key = config.api_key or next((value for name in key_names if (value := os.environ.get(name, "").strip())), "")
         try:
-            return ModelClient(
-                builtin.bounded(parameters), key, config.request_seconds, () if config.api_key else key_names
-            )
+            return ModelClient(parameters, key, config.request_seconds, () if config.api_key else key_names)
         except ModelFault as fault:
             raise Unavailable(fault.reason) from None
 
