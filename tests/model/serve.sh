@@ -66,8 +66,10 @@ get_server() {
     for pair in BUILD_SHARED_LIBS LLAMA_CURL LLAMA_OPENSSL LLAMA_BUILD_TESTS LLAMA_BUILD_EXAMPLES; do
         options+=("-D$pair=OFF")
     done
-    cmake -S src/llama.cpp -B build -G Ninja -DCMAKE_BUILD_TYPE=Release "${options[@]}" >build.log
-    nice cmake --build build --target llama-server >>build.log
+    {
+        cmake -S src/llama.cpp -B build -G Ninja -DCMAKE_BUILD_TYPE=Release "${options[@]}" &&
+            nice cmake --build build --target llama-server
+    } >build.log 2>&1 || { tail -n 5 build.log >&2; exit 69; }
 }
 
 get_aider() {
