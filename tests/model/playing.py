@@ -21,7 +21,8 @@ MODEL = "qwen2.5-coder-1.5b"
 real_model = pytest.mark.skipif(not URL, reason="asks a real model, for minutes: `make test-model` alone plays it")
 
 TASK = CHECKOUT / "bench" / "effect" / "words"
-LONGEST_SECONDS, STEPS = 3600, 5
+LONGEST_SECONDS = 3600
+STEPS, MINUTES, HOURS = 5, 3, 0.12  # requests and time of a run, run time of a mission: a model may ramble
 PLAYED = (0, 3, 5, 7, 10)  # exit codes of a mission or a run that was played, whatever came of it
 OURS = "|".join(re.escape(str(path)) for path in (CHECKOUT / "harness", CHECKOUT / "roles", Path(sys.prefix)))
 TRACEBACK = re.compile(rf'File \\*"(?:{OURS})/.*'.encode())
@@ -43,7 +44,7 @@ def laid(house: House, table: str, *, runs: int = 6) -> None:
     for path in (TASK / "SPEC.md", *(TASK / "start").iterdir()):
         house.write(path.name, path.read_text())
     house.write("playbooks/planner.md", f"# The plan\n\n```json harness\n{(TASK / 'plan.json').read_text()}```\n")
-    begun(house, f'agent = "playbook"\n[limits]\nmax_runs = {runs}\n{table}')
+    begun(house, f'agent = "playbook"\n[limits]\nmax_runs = {runs}\nmax_hours = {HOURS}\n{table}')
 
 
 def begun(house: House, config: str) -> None:

@@ -17,7 +17,7 @@ from tests.model import playing
 from tests.model.playing import is_honest, is_sound, laid, started
 
 pytestmark = playing.real_model
-BUILTIN = f'[roles.worker]\nagent = "builtin"\n{playing.BUILTIN}'
+BUILTIN = f'[roles.worker]\nagent = "builtin"\nminutes = {playing.MINUTES}\n{playing.BUILTIN}'
 FLAGS = shlex.split(
     f"--model openai/{playing.MODEL} --openai-api-base {playing.URL or 'URL'} --edit-format whole --message-file /dev/stdin "
     "--yes-always --no-stream --no-pretty --no-check-update --no-show-release-notes --no-show-model-warnings "
@@ -26,6 +26,7 @@ FLAGS = shlex.split(
 )  # below that many tokens aider asks the model for a summary of what was said
 EDITS = f"""[roles.worker]
 agent = "aider"
+minutes = {playing.MINUTES}
 [agents.aider]
 format = "edits"
 command = {json.dumps([playing.AIDER, *FLAGS, "words.py"])}

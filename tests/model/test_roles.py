@@ -19,7 +19,10 @@ def test_a_planner(bare: House) -> None:
     """Its plan is taken or refused, with a reason, and what was asked can be rebuilt."""
     bare.project.mkdir()
     bare.write("SPEC.md", (playing.TASK / "SPEC.md").read_text())
-    begun(bare, f'agent = "builtin"\n[limits]\nmax_runs = 1\n{playing.BUILTIN}')
+    begun(
+        bare,
+        f'agent = "builtin"\n[limits]\nmax_runs = 1\n[roles.planner]\nminutes = {playing.MINUTES}\n{playing.BUILTIN}',
+    )
     done = started(bare, "planner")
     is_sound(bare, done)
     planned = json.loads(bare.program("feature", "list", "--json").out)
@@ -29,7 +32,7 @@ def test_a_planner(bare: House) -> None:
 def test_a_curator_over_twenty_notes(bare: House) -> None:
     """Every note is there afterwards: in the memory's first layer, or in its archive with what became of it."""
     bare.project.mkdir()
-    laid(bare, f'[roles.curator]\nagent = "builtin"\n{playing.BUILTIN}')
+    laid(bare, f'[roles.curator]\nagent = "builtin"\nminutes = {playing.MINUTES}\n{playing.BUILTIN}')
     for text in NOTES:
         assert bare.program("note", "--tag", "CONTEXT", text).code == 0
     is_sound(bare, started(bare, "curator"))
