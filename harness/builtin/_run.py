@@ -95,8 +95,9 @@ class LastAnswer:
         if self.refused == CORRECTIONS or budget.exhausted() or history.turn >= budget.limits.max_steps:
             return ""
         said = [message_text.said(one) for one in history.messages[self.begin :] if one["role"] == "assistant"]
+        newer = said[self.heard :] if any("json" in one for one in said[self.heard :]) else said
         try:
-            found = agent_requests.answer(self.layout, self.run_id, said[self.heard :], told=self.told)
+            found = agent_requests.answer(self.layout, self.run_id, newer, told=self.told)
             self.told = self.told or found != ""
         except HarnessError as fault:
             found = str(fault) if fault.code == RequestRefused.code else ""

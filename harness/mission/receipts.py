@@ -31,8 +31,8 @@ else:
 
 
 class Receipt(Record):
-    """One run of one check. `phase`: before, after, blame, sweep or outside; `exit` None: a timeout. `flaky`: red at
-    first, green when repeated. `notes`: context such as reward-hacking signals in the diff, or what a fresh clone
+    """One run of one check. `phase`: before, after, blame, sweep or outside; `exit` None: a timeout. `flaky`: red at first, green
+    when repeated, whatever the last result. `notes`: context such as reward-hacking signals in the diff, or what a fresh clone
     lacks. `reason`: why it is red regardless of its exit; "" if the exit decides. `trace`: of a red check, the last commands
     of its shell when it ran again, one per line as `set -x` prints them; a number is the status of the command before."""
 

@@ -15,6 +15,7 @@ from harness.state import documents, raw
 
 STATUSES = ("implemented", "blocked")
 MAX_CHECKS = 3
+AS_JSON = ("plans", "commits", "judges", "curates")  # capabilities whose reply is nothing else
 REFUSED = "its reply was refused: "  # before the faults that its agent was told
 
 if TYPE_CHECKING:  # a type here, at run time the kind of a field
@@ -189,6 +190,14 @@ def parse(capability: str, text: str) -> dict[str, Any]:
     if found:
         raise RequestRefused("The reply is not accepted:\n" + "\n".join(f"- {fault}" for fault in found))
     return dict(value)
+
+
+def alone(text: str) -> str:
+    """The JSON of a message that is nothing but JSON, plain or in one fence; "" for any other."""
+    lines = text.strip().split("\n")
+    fenced = len(lines) > 1 and lines[0].lower() in ("```", "```json") and lines[-1] == "```"
+    inside = "\n".join(lines[1:-1] if fenced else lines).strip()
+    return inside if inside.startswith("{") and "```" not in inside else ""
 
 
 def find(capability: str, messages: list[str]) -> dict[str, Any] | None:

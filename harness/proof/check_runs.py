@@ -75,15 +75,17 @@ def _exit_code(ended: supervise.ChildEnd) -> int | None:
 
 
 def fire_with_retry(check: Check, claim: Claim, phase: str, place: CheckEnvironment) -> Receipt:
-    """Fire a check, and a red one once more, traced: of that only the trace counts, for a check can tell that it is traced. If it
-    was green, a third result decides, and a green one is marked flaky. One that changed a test is red."""
+    """Fire a check, and a red one once more, traced. A check can tell that it is traced, so a green result then only makes it
+    flaky, and a third one decides. One that changed a test is red."""
     first = fire(check, claim, phase, place)
     if first.green or first.reason or place.fault:
         return first
-    again = fire(check, claim, phase, place, traced=True)
-    if not again.green or not (again := fire(check, claim, phase, place)).green:
-        return first.replace(trace=again.trace)
-    return again.replace(flaky=True, notes=[*again.notes, f"{receipts.FLAKY}{first.verdict} the first time"])
+    traced = fire(check, claim, phase, place, traced=True)
+    if not traced.green:
+        return first.replace(trace=traced.trace)
+    third = fire(check, claim, phase, place)
+    kept = third if third.green else first
+    return kept.replace(flaky=True, notes=[*kept.notes, f"{receipts.FLAKY}{first.verdict} the first time"])
 
 
 def run_shell(command: str, place: CheckEnvironment, seconds: float, output: OutputDigest) -> supervise.ChildEnd:

@@ -180,6 +180,7 @@ AIDER = Cli(
     manager="pip",
     packages=("aider-chat==0.86.2",),
     program="aider",
+    format="edits",
     argv=(
         *("{program}", "--model", "openai/fake-model", "--message-file", "/dev/stdin", "--yes-always", "--no-stream"),
         *(

@@ -118,7 +118,7 @@ def record(cli: real.Cli, prefix: Path, cases: list[str]) -> None:
     real.install(cli, prefix)
     top = TRANSCRIPTS / f"{cli.name}-{cli.version}"
     top.mkdir(parents=True, exist_ok=True)
-    ending = "txt" if cli.format == "text" else "jsonl"
+    ending = "txt" if cli.format in ("text", "edits") else "jsonl"
     for case in cases:
         place = Path(tempfile.mkdtemp(prefix=f"record-{cli.name}-"))
         with serving(small_mission.brain if case == "mission-worker" else nothing) as server:

@@ -90,7 +90,7 @@ def test_an_empty_command_is_a_broken_configuration(tmp_path: Path) -> None:
 
 def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
     """It is not guessed."""
-    with pytest.raises(BrokenFile, match="'format' must be one of text, claude"):
+    with pytest.raises(BrokenFile, match="'format' must be one of text, edits, claude"):
         Command("mine", settings(tmp_path, command=["bash"], format="prose"))
     assert Command("mine", settings(tmp_path, command=["bash"], format="text")).argv == ["bash"]
 

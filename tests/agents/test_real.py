@@ -132,7 +132,7 @@ def test_every_cli_has_settings_that_parse(name: str, trust: str) -> None:
 def test_every_cli_has_a_recorded_transcript(name: str) -> None:
     """Its output as a worker, at the version in the table, without a path of the recording machine."""
     cli = real.CLIS[name]
-    ending = "txt" if cli.format == "text" else "jsonl"
+    ending = "txt" if cli.format in ("text", "edits") else "jsonl"
     folder = Path(__file__).parent / "transcripts" / f"{name}-{cli.version}"
     text = (folder / f"mission-worker.{ending}").read_text()
     assert text if cli.name != "mini-swe-agent" else not text

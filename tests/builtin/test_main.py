@@ -430,6 +430,21 @@ def test_a_reply_that_is_refused_is_corrected_in_the_same_conversation(house: Ho
     assert house.program("doctor").code == 0
 
 
+@pytest.mark.parametrize("form", ["```json\n{}\n```", "{}"])
+def test_an_answer_that_is_json_alone_is_a_reply(house: House, form: str) -> None:
+    """What is wrong with it is said, and it is taken once it is right; JSON in an answer with words is passed over."""
+    blocked = '{"status": "blocked", "reason": "no key"}'
+    with serving(steps(Reply(form.format(BAD)), Reply(form.format(blocked)))) as server:
+        Path(house.layout.path(names.CONFIG)).write_text(configured(server))
+        house.role("worker", "F-001")
+        assert len(server.seen) == 2
+        assert "unknown key 'sumary'" in told(house)[0]
+        assert (house.feature().status, house.result()["reason"]) == ("blocked", "blocked: no key")
+        server.brain = steps("touch 2.txt", Reply(f"It prints:\n\n```json\n{BAD}\n```\n"))
+        house.role("worker", "F-002")
+        assert (house.result()["outcome"], len(server.seen)) == ("ok", 4)
+
+
 def test_after_three_refusals_a_run_ends_with_its_invalid_reply(house: House) -> None:
     """As it does where no model is told."""
     with serving(steps("touch 1.txt", *[reply(BAD)] * 9)) as server:

@@ -63,7 +63,7 @@ def test_the_share_that_is_equal_to_the_run_before_is_the_cacheable_prefix(house
     same = next(at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b)
     found = value(house, second)
     assert (found["previous"], found["cacheable"], found["share"]) == (first, same, same / len(two))
-    assert found["share"] > 0.5
+    assert found["share"] > 0.15
     assert (value(house, first)["previous"], value(house, first)["cacheable"]) == ("", 0)
     shown = house.harness("replay", second, "--explain").out
     assert f"cacheable  {same} bytes, {100 * same / len(two):.0f} %, are as in {first}" in shown

@@ -34,9 +34,23 @@ def test_a_plan_that_is_not_good_lands_nowhere(unbegun: House) -> None:
     assert unbegun.result()["accepted"] is False
 
 
-def test_the_example_that_planners_are_given_is_a_plan_whose_check_sees_a_failure(unbegun: House) -> None:
-    """The right words with a wrong exit status are red."""
-    _, _, example = (CHECKOUT / "roles" / "planner.md").read_text().rpartition("\n\n")
+FILLED = {
+    "F-…": "F-001",
+    "VAL-…": "VAL-BUILD-001",
+    "HEADING": "Version",
+    "SHELL THAT IS RED NOW": r"out=$(./greet); test \"$out\" = \"greet 1.0\"",
+    "SHELL THAT IS GREEN NOW": "make test",
+}
+
+
+def test_the_shape_that_planners_are_given_is_a_plan_once_its_words_are_replaced(unbegun: House) -> None:
+    """With a check as the rules have it, which sees that the right words come with a wrong exit status."""
+    words = (CHECKOUT / "roles" / "planner.md").read_text()
+    example = words.rpartition("\n\n")[2]
+    for word, meant in FILLED.items():
+        assert word in example
+        example = example.replace(word, meant)
+    assert 'out=$(prog); test "$out" = x' in words
     unbegun.write("SPEC.md", "# Greet\n\n## Version\n\nIt says its version.\n")
     unbegun.write("Makefile", "build test:\n\ttrue\n")
     unbegun.git("add", "-A")

@@ -16,7 +16,7 @@ from harness.mission.open_run import OpenRun, Verbs
 from harness.mission.receipts import Receipt
 from harness.proof import check_runs, services
 from harness.run import prompt
-from harness.run.settle import planner
+from harness.run.settle import planner, worker
 from harness.state import documents, journal, names
 from harness.state.files import PRIVATE
 from harness.state.layout import Layout
@@ -89,6 +89,10 @@ def _checked(run: OpenRun, text: str) -> dict[str, Any]:
     if run.role.plans:
         place, path = run.place(), run.paths.receipts
         planner.red_first(run.layout, planner.examined(run.layout, value, place), place, path, run.role.name)
+    if unmet := worker.unknown(run.outcome, value):
+        raise RequestRefused(
+            f"The reply is not accepted: {', '.join(unmet)} is no other feature and no claim of the plan."
+        )
     return value
 
 
@@ -98,6 +102,8 @@ def answer(run: OpenRun, told: str, *messages: str) -> Iterable[str]:
     red checks, and yields that."""
     kept = State(run.layout).text(names.of_run(run.id, names.REPLY))
     value = replies.find(run.capability, [*messages] if kept is None else [kept])
+    if value is None and run.capability in replies.AS_JSON and (alone := replies.alone(messages[-1])):
+        value = replies.parse(run.capability, alone)
     if value is None and run.role.plans:
         raise RequestRefused(HOW.format(fault=planner.NO_REPLY))
     if not told and (value or {}).get("status") != "blocked" and (red := _untouched(run)):

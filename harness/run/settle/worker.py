@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from typing import Any
 
 from harness.base import encoding, redaction
 from harness.git import dotgit, refs, repository
@@ -16,6 +17,7 @@ from harness.workplace.recovery import recovery_plan
 
 SUBJECT_CHARS = 72
 INDENT = "    "
+NAMED = ("needs", "disputes")
 SHORT = 12  # characters of a commit in a note
 
 
@@ -41,12 +43,25 @@ def settle(run: OpenRun) -> None:
     features.move(feature, "blocked" if blocked else "implemented")
     if blocked:
         why = "; ".join(filter(None, [reply.get("reason", ""), outcome.answer.not_passed]))
-        _note_block(run, outcome, why, reply.get("needs", []), reply.get("disputes", []))
+        needs, disputes = ([one for one in reply.get(key, []) if one not in unknown(outcome, reply)] for key in NAMED)
+        _note_block(run, outcome, why, needs, disputes)
     if outcome.ended == "no_op":
         outcome.take_not_passed()
     outcome.reason = "; ".join(filter(None, [outcome.reason, _outside(run, outcome)]))
     features.unblock(outcome.features, outcome.at, run.id)
     outcome.save()
+
+
+def unknown(outcome: Outcome, reply: dict[str, Any]) -> list[str]:
+    """The ids of a reply that the feature cannot wait for: not of another feature, or of a claim."""
+    others = {one.id for one in outcome.features if outcome.feature is None or one.id != outcome.feature.id}
+    claims = {one.id for one in outcome.contract.claims}
+    return [
+        one
+        for key, known in zip(NAMED, (others, claims), strict=True)
+        for one in reply.get(key, [])
+        if one not in known
+    ]
 
 
 def _take_entered(run: StartedRun, outcome: Outcome, feature: Feature) -> None:

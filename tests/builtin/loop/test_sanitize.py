@@ -89,7 +89,7 @@ def test_a_key_for_the_cache_goes_to_the_vendors_own_address_alone(
         monkeypatch.setenv("OPENAI_BASE_URL", address(server, "chat"))  # the vendor's own, as far as the agent knows
         (refused,) = said(tmp_path, server, "hello", session="t", base_url="")
         assert refused.outcome == "config"
-        assert {"prompt_cache_key", "max_completion_tokens"} <= bodies(server)[-1].keys()
+        assert "prompt_cache_key" in bodies(server)[-1]
 
 
 @slow

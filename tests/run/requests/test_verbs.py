@@ -98,6 +98,18 @@ def test_a_reply_with_faults_is_answered_at_once_with_all_of_them(house: House) 
     assert house.feature().status == "blocked"
 
 
+def test_a_feature_waits_for_no_other_than_those_that_can_come(house: House) -> None:
+    """Not for itself, nor for an unknown one; nor is an unknown claim disputed."""
+    asked = ('"needs": ["F-001"]', '"needs": ["F-099"]', '"disputes": ["VAL-99"]')
+    sent = [f"""echo '{{"status": "blocked", "reason": "r", {more}}}' | harness reply -""" for more in asked]
+    found = tried(house, *sent)
+    assert [code for code, _ in found] == ["10"] * 3
+    assert all(
+        f"{name} is no other feature and no claim" in said
+        for name, (_, said) in zip(("F-001", "F-099", "VAL-99"), found, strict=True)
+    )
+
+
 def test_new_checks_are_red_before_a_plan_is_good_and_the_run_itself_fires_them(house: House) -> None:
     """A green one is told to the planner, who may send it again; the receipts are where no agent can write."""
     plan = {

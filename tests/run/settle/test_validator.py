@@ -610,7 +610,7 @@ def test_blame_ends_when_its_time_is_up(built: House) -> None:
 # flaky
 
 
-TURNS = "n=$(cat count || echo 0); echo $((n + 1)) >count; test $((n % 2)) = 1"
+TURNS = "n=$(cat count || echo 0); echo $((n + 1)) >count; test $((n % 3)) != 0"
 
 
 def test_a_flaky_check_counts_and_is_marked_and_the_third_time_makes_an_issue(built: House) -> None:
@@ -636,12 +636,13 @@ def test_what_is_red_twice_is_red(built: House) -> None:
 
 
 def test_an_aimed_check_that_is_flaky_is_dropped(built: House) -> None:
-    """It can neither fail a feature nor join the contract."""
-    built.script("validator", aims(TURNS))
+    """It can neither fail a feature nor join the contract, also if it is red again the third time."""
+    often = TURNS.replace("% 3)) != 0", "% 2)) = 1")
+    built.script("validator", aims(TURNS, often.replace("count", "another")))
     judged(built, "F-001")
     assert tries(built) == ("passed", 1)
     assert (contract_of(built), log_of(built)) == (KNOWN, [])
-    assert TURNS not in [one.command for one in fired(built)]
+    assert not any("% " in one.command for one in fired(built))
 
 
 # reward-hacking signals

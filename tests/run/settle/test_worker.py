@@ -160,6 +160,13 @@ def test_blocked_on_what_has_passed_already_is_todo_at_once(one: House) -> None:
     assert tries(one) == ("todo", 0)
 
 
+def test_blocked_by_itself_waits_for_a_person(one: House) -> None:
+    """A feature that nothing can bring is none that it needs."""
+    worked(one, reply(status="blocked", reason="the last run failed", needs=["F-001", "F-099"]))
+    assert one.feature().blocked_by == "reason"
+    assert one.result()["reason"] == "blocked: the last run failed"
+
+
 def test_a_disputed_claim_goes_to_the_planner(one: House) -> None:
     """The planner's prompt has the worker's evidence too."""
     worked(one, reply(status="blocked", reason="the spec says otherwise", disputes=["VAL-001"]))
