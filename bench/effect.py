@@ -270,12 +270,12 @@ def main() -> int:
         return 0
     if not asked.aider:
         raise SystemExit("aider is not on the PATH: name it with --aider")
-    proxy = Proxy(asked.server)
-    for task, way, seed in due(asked):
-        row = play(task, way, seed, proxy, asked)
-        with asked.rows.open("a") as file:
-            file.write(json.dumps(row) + "\n")
-        print(json.dumps(row), flush=True)
+    with Proxy(asked.server) as proxy:
+        for task, way, seed in due(asked):
+            row = play(task, way, seed, proxy, asked)
+            with asked.rows.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+            print(json.dumps(row), flush=True)
     return 0
 
 

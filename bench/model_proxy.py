@@ -23,6 +23,11 @@ class Proxy(ThreadingHTTPServer):
         self.begin(0, 0)
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
+    def server_close(self) -> None:
+        """End its thread, too."""
+        self.shutdown()
+        super().server_close()
+
     def begin(self, seed: int, most: int) -> None:
         """Forget what was; a request after `most` answers is refused."""
         self.seed, self.most, self.fault = seed, most, ""
