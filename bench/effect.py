@@ -183,7 +183,10 @@ def play(task: Task, way: str, seed: int, proxy: Proxy, asked: argparse.Namespac
         raise SystemExit(f"{name}: {proxy.fault or 'no request came'}; see {WORK / name}")
     told = asked.rows.parent / "transcripts" / f"{name}.txt"
     told.parent.mkdir(parents=True, exist_ok=True)
-    told.write_text("".join(proxy.said))
+    said, program = "".join(proxy.said), str(Path(asked.aider).absolute().parent.parent)
+    for path, shown in ((str(HOME) + "/", ""), (program, "AIDER"), (str(Path.home()), "~")):
+        said = said.replace(path, shown)  # a transcript names no place on this machine
+    told.write_text(said)
     found = task.judge(made.tree)
     row = {"task": task.name, "held": task.held, "way": label, "seed": seed, **found, "done": done}
     row |= {"false_done": done and found["hidden"] < found["of"], **proxy.used, "minutes": minutes, "ended": ended}

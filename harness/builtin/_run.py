@@ -20,7 +20,7 @@ from harness.builtin.loop.turns import Log
 from harness.builtin.subagents.runner import SubagentRunner
 from harness.builtin.tool_environment import ToolEnvironment
 from harness.commands import agent_requests
-from harness.mission import runs
+from harness.mission import replies, runs
 from harness.state import names, objects
 from harness.state.layout import Layout
 from harness.state.state import State
@@ -95,7 +95,8 @@ class LastAnswer:
         if self.refused == CORRECTIONS or budget.exhausted() or history.turn >= budget.limits.max_steps:
             return ""
         said = [message_text.said(one) for one in history.messages[self.begin :] if one["role"] == "assistant"]
-        newer = said[self.heard :] if any("json" in one for one in said[self.heard :]) else said
+        newer = said[self.heard :]
+        newer = newer if any("json" in one or replies.alone(one) for one in newer) else said
         try:
             found = agent_requests.answer(self.layout, self.run_id, newer, told=self.told)
             self.told = self.told or found != ""

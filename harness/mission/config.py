@@ -187,7 +187,7 @@ class AgentTable(Record):
     base_url: Address = ""
     api_key_env: str = ""
     temperature: Price | None = None
-    max_output_tokens: Most = 8000
+    max_output_tokens: Most | None = None
     max_steps: Most = 200
     request_seconds: MostNumber = 600
     curate: bool = True

@@ -135,11 +135,6 @@ def identity_file(folder: str, role: str) -> str:
     return os.path.join(folder, role + ".md")
 
 
-def evidence_file(folder: str) -> str:
-    """The evidence file of all identities in `folder`: mission, feature, run and sequence number of each entry."""
-    return os.path.join(folder, "evidence.jsonl")
-
-
 def home() -> str:
     """HARNESS_HOME: the checkout (or the packed copy beside the package) with run.sh and roles/."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -31,11 +31,6 @@ class WorkspaceSection(Record):
         """Estimated length in tokens."""
         return estimated(self.text)
 
-    @property
-    def is_cut(self) -> bool:
-        """Whether the section is cut."""
-        return self.tokens < self.whole_tokens
-
 
 def fit(sections: Sequence[WorkspaceSection], most: int) -> list[WorkspaceSection]:
     """The sections, in order, cut to at most `most` tokens in total."""

@@ -414,9 +414,10 @@ def told(house: House) -> list[str]:
 BAD, GOOD = '{"status": "done", "sumary": "x"}', '{"status": "implemented", "summary": "done"}'
 
 
-def test_a_reply_that_is_refused_is_corrected_in_the_same_conversation(house: House) -> None:
+@pytest.mark.parametrize("form", ["```json\n{}\n```", "{}"])
+def test_a_reply_that_is_refused_is_corrected_in_the_same_conversation(house: House, form: str) -> None:
     """The refusal is the next message, as the tool `reply` gives it; each request can be made again."""
-    with serving(steps("touch 1.txt", reply(BAD), Reply("So be it."), Reply(f"```json\n{GOOD}\n```"))) as server:
+    with serving(steps("touch 1.txt", reply(BAD), Reply("So be it."), Reply(form.format(GOOD)))) as server:
         Path(house.layout.path(names.CONFIG)).write_text(configured(server))
         house.role("worker", "F-001")
         assert len(server.seen) == 4

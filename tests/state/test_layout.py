@@ -82,9 +82,8 @@ def test_without_a_variable_home_is_the_checkout(monkeypatch: pytest.MonkeyPatch
 
 
 def test_identity_files_lie_side_by_side() -> None:
-    """One per role, and one evidence file for all."""
+    """One per role."""
     assert layout.identity_file("/i", "worker") == "/i/worker.md"
-    assert layout.evidence_file("/i") == "/i/evidence.jsonl"
 
 
 @pytest.mark.parametrize(

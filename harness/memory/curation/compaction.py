@@ -73,7 +73,6 @@ class Compaction:
 
     def __init__(self, before: Inputs, alone: frozenset[int] = frozenset()) -> None:
         self.before, self.lessons, self.alone = before, before.known, alone
-        self.generation = before.curated.generation + 1
         self.dispositions: dict[int, tuple[str, int, str]] = {}
         self.changes: list[tuple[int, LessonChange]] = []
         self.taken = 0
