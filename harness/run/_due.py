@@ -51,4 +51,4 @@ def _work(run: OpenRun, feature: Feature, receipts: list[Receipt]) -> str:
     red = list(dict.fromkeys(one.claim for one in receipts if not one.green))
     before = "Mend the red setup first. " if run.outcome.checks.setup_fault else ""
     last = f"The last time {', '.join(red)} was red. " if red else ""
-    return f"{before}Build {feature.id} now, as SPEC.md says: write each file whole. {last}Each check above must become green."
+    return f"{before}Build {feature.id} now, as SPEC.md says, and leave nothing out. {last}Each check above must become green."

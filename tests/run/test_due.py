@@ -26,7 +26,7 @@ def test_the_last_words_of_a_prompt_say_what_is_due(one: House) -> None:
     """For each role; of a worker with what was red last."""
     assert (
         due(one, "worker")
-        == "Build F-001 now, as SPEC.md says: write each file whole. Each check above must become green."
+        == "Build F-001 now, as SPEC.md says, and leave nothing out. Each check above must become green."
     )
     assert due(one, "validator").startswith("Try to break F-001 now")
     assert due(one, "curator").startswith("Answer with the operations")
