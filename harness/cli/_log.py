@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 from harness.base import console, errors
-from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.cli import _values
 from harness.cli.help import unknown
@@ -149,12 +147,9 @@ def _show(reader: TranscriptReader, above: str, explain: bool) -> str:
 
 
 def _named(reader: TranscriptReader, above: str) -> str:
-    """Show the name of the run, unless it is shown `above`, and how it started its feature over; returns the name."""
+    """Show the name of the run, unless it is shown `above`; returns the name."""
     if above != reader.run_id:
-        over = list[str]()
-        with suppress(BrokenFile):  # its log is then needed all the more
-            over += [note["text"] for one in views.queue(reader.layout) for note in one.started_over(reader.run_id)]
-        console.print_line(" ".join(["==", reader.run_id, *over]))
+        console.print_line(f"== {reader.run_id}")
     return reader.run_id
 
 

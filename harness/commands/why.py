@@ -9,7 +9,7 @@ from harness.base import faults, schema
 from harness.base.errors import UsageFault
 from harness.commands import delivery
 from harness.decision import escalations, views
-from harness.mission import contract_log, features, receipts, runs, tasks
+from harness.mission import contract_log, receipts, runs, tasks
 from harness.mission.contract import Check, Claim
 from harness.mission.contract_log import ContractChange
 from harness.mission.features import Feature
@@ -38,8 +38,7 @@ def explain(layout: Layout, name: str) -> list[str]:
     lines = [f"{feature.id} {feature.title}: {feature.status} after {feature.attempts} {tries}"] if feature else []
     for claim, status in claims:
         lines += _claim(layout, claim, status, known)
-    over = [f"  {features.words(note)}" for one in queue if one.id in ids for note in one.started_over()]
-    return lines + _worked(layout, ids) + over
+    return lines + _worked(layout, ids)
 
 
 def _landed(layout: Layout, name: str) -> tuple[list[str], str]:

@@ -28,7 +28,6 @@ STATUSES = ("todo", "in_progress", "validating", "passed", "failing", "blocked")
 TRIES = 3
 TRIES_REPLANNED = 5
 FREE_CUTS = 2
-OVER = "over"  # the kind of the note of a run that starts the feature over
 BLOCKING = ("needs", "dispute", "reason", "person")  # the notes that say why a feature is blocked
 
 TRANSITIONS: dict[str, dict[str, str]] = {
@@ -94,7 +93,7 @@ NOTES: dict[str, type[FeatureNote]] = {
     "dispute": DisputeNote,
     "cut": CutNote,
     "set": FieldSet,
-    **dict.fromkeys(("reason", "retry", "person", OVER), TextNote),
+    **dict.fromkeys(("reason", "retry", "person"), TextNote),
     **dict.fromkeys(("judged", "aimed", "replanned"), FeatureNote),
 }
 
@@ -144,17 +143,11 @@ class Feature(Record):
                 return None
         return None
 
-    def since(self, *kinds: str) -> list[dict[str, Any]]:
-        """The notes after the newest one of these kinds."""
-        return self.notes[max((at for at, note in enumerate(self.notes, 1) if note["kind"] in kinds), default=0) :]
-
-    def started_over(self, run: str = "") -> list[dict[str, Any]]:
-        """The notes of the runs that started the feature over, or of this run alone."""
-        return [note for note in self.notes if note["kind"] == OVER and run in ("", note["by"])]
-
-    def cuts(self, since: tuple[str, ...] = ("judged", OVER)) -> int:
+    def cuts(self, since: tuple[str, ...] = ("judged",)) -> int:
         """The number of interrupted runs on the feature since the newest note of one of these kinds."""
-        return [note["kind"] for note in self.since(*since)].count("cut")
+        kinds = [note["kind"] for note in self.notes]
+        start = max((index for index, kind in enumerate(kinds) if kind in since), default=0)
+        return kinds[start:].count("cut")
 
     @property
     def blocked_by(self) -> str:

@@ -10,10 +10,10 @@ from harness.decision import checkpoints, person_notes
 from harness.git import dotgit, merges, refs, repository
 from harness.memory import archive, backlog, pages
 from harness.mission import contract_log, issues, runs
-from harness.mission.features import OVER, Feature
+from harness.mission.features import Feature
 from harness.mission.open_run import OpenRun
 from harness.mission.receipts import Receipt
-from harness.run import _due, _start_over
+from harness.run import _due
 from harness.run.prompt import Material, cut, runtime
 from harness.run.settle import worker
 from harness.state import files, names
@@ -85,8 +85,8 @@ def _said_once(run: OpenRun) -> str:
 
 def _receipts(run: OpenRun) -> list[Receipt]:
     """This run's own receipts, else those of the feature's last validation."""
-    outcome, feature = run.outcome, run.outcome.feature
-    judged = feature and feature.attempts and OVER not in [note["kind"] for note in feature.since("judged")]
+    outcome = run.outcome
+    judged = outcome.feature and outcome.feature.attempts
     if outcome.checks.receipts or not judged or "findings" not in run.role.reads:
         return outcome.checks.receipts
     return runs.last_receipts(run.layout, run.context.feature)
@@ -122,9 +122,7 @@ def _findings(run: OpenRun) -> list[tuple[str, str]]:
     if outcome.checks.signs:
         found.append(("Look twice: signs of gaming in the diff", "\n".join(outcome.checks.signs)))
     if feature:
-        undone = _start_over.undone(run.layout, feature, run.id)
-        found += _start_over.finding(run.layout, run.role.name, undone) if run.changes_tree else []
-        found += _cut_work(feature) + _diff(run, feature, [one.run for one in undone])
+        found += _cut_work(feature) + _diff(run, feature)
     if last and last.outcome == "conflict":
         ref = refs.PARTIAL + last.run
         found += _sides(run, dotgit.commit_of(run.layout.folders.top, ref), ref, "that run")
@@ -164,12 +162,12 @@ def _conflict(run: OpenRun, paths: str) -> list[tuple[str, str]]:
     return [(task, paths), *_sides(run, theirs, theirs, "a person")]
 
 
-def _diff(run: OpenRun, feature: Feature, undone: list[str]) -> list[tuple[str, str]]:
+def _diff(run: OpenRun, feature: Feature) -> list[tuple[str, str]]:
     """The feature's last commit, as a stat and the command that shows it."""
     if run.changes_tree and not feature.attempts:
         return []
     last = next((one for one in runs.finished(run.layout) if one.feature == feature.id and one.commit), None)
-    if last is None or last.run in undone:
+    if last is None:
         return []
     stat = repository.diff_stat(run.layout.folders.top, last.commit + "^", last.commit)
     return [(f"What its last {last.role} changed", f"{stat}\nSee it: git show {last.commit[:10]}")]

@@ -25,7 +25,7 @@ from harness.mission.roles import Role
 from harness.mission.runs import RunContext
 from harness.process import supervise, temporary
 from harness.process.confine import BUBBLEWRAP, NONE
-from harness.run import _start_over, reconcile, recover, reservations, starting, workspace_inputs
+from harness.run import reconcile, recover, reservations, starting, workspace_inputs
 from harness.run.machines import lane as lanes
 from harness.run.machines.lane import MachineAgent
 from harness.run.notice import hooks
@@ -157,8 +157,6 @@ def _claimed(want: RunRequest) -> tuple[OpenRun, AgentChoice, Tree]:
     reconcile.accept_edits(layout)
     reserved |= {"machine": _machine(want, role, settings, feature)}
     own = _leased(want, feature, role, wanted, name, tier, reserved)
-    if feature and role.commits and want.event == "start" and not want.again:
-        _start_over.begin(layout, made, feature, tree, own.terms)
     context = _context(want, own.terms, configured, feature, tree)
     outcome = Outcome.begun(layout, context.tree)
     outcome.landing = LandingResult(unlanded=tree.unlanded, conflicts=tree.conflicts, theirs=tree.theirs)
@@ -260,10 +258,8 @@ def _begin(run: OpenRun, want: RunRequest) -> None:
         lock.sign({"pid": os.getpid(), "run": run.id, "since": run.context.at})
         if not (outcome.feature and run.changes_tree):
             return
-        over = outcome.feature.started_over(run.id)
         outcome.begin_changes()
         feature = features.find(outcome.features, run.context.feature)
-        feature.notes = [*feature.notes, *over]
         if want.again:
             features.restart(feature, "retry", outcome.at, "worked on again")
         features.move(feature, want.event)

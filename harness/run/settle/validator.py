@@ -17,7 +17,6 @@ from harness.mission.features import Feature
 from harness.mission.open_run import OpenRun, Outcome, RoleFinding
 from harness.mission.receipts import Receipt
 from harness.proof import check_runs, index, inputs, reward_hacking, services, sweep, tampering
-from harness.run import _start_over
 from harness.run.settle import _plan, planner
 from harness.state import names
 from harness.state.state import State
@@ -98,13 +97,12 @@ def _signs(run: OpenRun) -> list[str]:
 
 def _commits(run: OpenRun) -> list[str]:
     commits: list[str] = []
-    undone = [one.commit for one in _start_over.undone(run.layout, run.outcome.feature, run.id)]
     for result in runs.finished(run.layout):
         if result.feature != run.context.feature or len(commits) == COMMITS_LOOKED_AT:
             continue
         if result.verdict == "green":
             break
-        commits += [result.commit] if result.commit not in ("", *undone) else []
+        commits += [result.commit] if result.commit else []
     return commits[::-1]
 
 
