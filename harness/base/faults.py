@@ -109,11 +109,16 @@ def _without_pipes(lines: list[str]) -> Iterator[str]:
 
 def _difference(lines: list[str]) -> str:
     """The first line of each side of the first hunk of a diff: actual and expected."""
-    start = next((at for at, line in enumerate(lines) if re.match(HUNK, line)), len(lines))
-    sides = [next((line for line in lines[start + 1 :] if line.startswith(mark)), "") for mark in ("<", ">")]
-    if not any(sides):
-        sides = [next((line for line in lines[start + 1 :] if line.startswith(mark)), "") for mark in ("-", "+")]
-    return " ".join(filter(None, sides))
+    below = lines[next((at for at, line in enumerate(lines) if re.match(HUNK, line)), len(lines)) + 1 :]
+    sides = [_side(below, mark) for mark in "<>"]
+    return " ".join(filter(None, sides if any(sides) else [_side(below, mark) for mark in "-+"]))
+
+
+def _side(lines: list[str], mark: str) -> str:
+    """The first line of a side, "" for none; of a traceback its exception."""
+    mine = [line for line in lines if line.startswith(mark)]
+    bare = [line[2 if mark in "<>" else 1 :] for line in mine]
+    return f"{mark} {_exception(bare)}" if bare and re.match(TRACE, bare[0]) else "".join(mine[:1])
 
 
 def _exception(lines: list[str]) -> str:

@@ -101,6 +101,14 @@ make: *** [Makefile:2: test] Error 1
             "main.c:3:5: error: expected ';'",
         ),
         ("1c1\n< 2 [ ] Water\n---\n> 3 [ ] Mum\n", "< 2 [ ] Water > 3 [ ] Mum"),
+        (
+            '1,3c1\n< Traceback (most recent call last):\n<   File "a.py", line 1\n< IndexError: none left\n---\n> 1 5\n',
+            "< IndexError: none left > 1 5",
+        ),
+        (
+            "@@ -1,3 +1 @@\n-Traceback (most recent call last):\n-    raise Gone\n-GoneError\n+1 5\n",
+            "- GoneError: raise Gone +1 5",
+        ),
         ("tool: note\n0a1\n> 2 [ ] Water\n", "> 2 [ ] Water"),
         ("--- a\n+++ b\n@@ -1 +1 @@\n-4\n+5\n same", "-4 +5"),
         ("Error: expected 3\n    at x.js:3\nnpm ERR! code 1", "Error: expected 3"),
