@@ -6,9 +6,8 @@ An answer is kept as what the library needs to send it again, without what it de
 from __future__ import annotations
 
 import json
-import os
 from base64 import b64decode
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
 from datetime import UTC, datetime
@@ -38,7 +37,7 @@ from pydantic_ai.usage import RequestUsage
 from pydantic_core import from_json
 
 from harness.builtin.loop import _outgoing, _sanitize, _text_calls
-from harness.builtin.loop._outgoing import OutgoingRequest, RequestRecorder, comes_in
+from harness.builtin.loop._outgoing import OutgoingRequest, RequestRecorder, causes, comes_in, line, unmade
 from harness.builtin.loop.exchange import (
     AUTH,
     BROKEN,
@@ -76,7 +75,8 @@ NO_KEY = "none"  # sent where an address of one's own needs no key
 REFUSALS = ("refusal", "block_reason_message", "block_reason", "finish_reason")
 MARKED = "anthropic:"  # models whose requests mark what is cached
 TOO_LARGE = 413  # the status of a request with more bytes than its vendor takes
-MALFORMED = (ValueError, LookupError, AttributeError, TypeError)  # what a broken answer makes of the library
+# what a broken answer, or a setting, makes of the library
+MALFORMED = (ValueError, LookupError, AttributeError, TypeError, RuntimeError, ArithmeticError, httpx2.InvalidURL)
 # of a failure, the first that fits: its outcome, and whether it is worth another try
 OUTCOMES: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str, bool], ...] = (
     (exceptions.ModelRateLimitError, LIMIT, False),
@@ -90,7 +90,7 @@ OUTCOMES: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str, bool],
     (exceptions.UnexpectedModelBehavior, LIMIT, True),
     ((exceptions.AgentRunError, *MALFORMED), BROKEN, True),
 )
-FURTHER, LONGEST_FAULT = "For further information", 400  # of what a vendor or the library says
+FURTHER = "For further information"  # of what the library says
 FAULTS = (exceptions.AgentRunError, exceptions.UserError, httpx2.HTTPError, TimeoutError, OSError, *MALFORMED)
 
 
@@ -101,14 +101,14 @@ class ModelClient:
 
     def __init__(self, parameters: dict[str, Any], key: str, seconds: float, names: Sequence[str] = ()) -> None:
         self.parameters, self.key, self.seconds, self.shares = parameters, key.strip(), seconds, False
-        timeout = httpx2.Timeout(seconds, connect=CONNECT_SECONDS)
         recorder = RequestRecorder(f"{LIBRARY} {version(LIBRARY)}")
         hooks: dict[str, list[Any]] = {"request": [recorder.goes], "response": [comes_in]}
         try:
+            timeout = httpx2.Timeout(seconds, connect=CONNECT_SECONDS)
             self._client = httpx2.AsyncClient(timeout=timeout, event_hooks=hooks, limits=UNLIMITED)
             self._theirs = _model(parameters, self.key, self._client, f": {' or '.join(names)}" if names else "")
         except (*FAULTS, ImportError) as fault:
-            raise ModelFault(CONFIG, _unmade(fault)) from fault
+            raise unmade(fault, parameters, "client of the model") from fault
 
     def another(self, parameters: dict[str, Any]) -> ModelClient:
         """One for another conversation: of the same model over the same connections, which the first one closes; else new."""
@@ -128,7 +128,7 @@ class ModelClient:
             return self._answer(await self._streamed(request, alive))
         except FAULTS as fault:
             await going.ended()
-            raise going.fault or _fault(fault) from fault
+            raise going.fault or _fault(fault, None if going.begun else unmade(fault, self.parameters)) from fault
 
     async def _streamed(self, request: Request, alive: Alive) -> ModelResponse:
         settings, tools = self._settings(), _tools(request)
@@ -348,10 +348,9 @@ def _call(part: ToolCallPart) -> Call:
     )
 
 
-def _fault(fault: Exception) -> ModelFault:
-    """The meaning of a failure for the run; with a stated wait a retry makes sense."""
-    causes = list(_causes(fault))
-    if found := next((one for one in causes if isinstance(one, ModelFault)), None):
+def _fault(fault: Exception, local: ModelFault | None) -> ModelFault:
+    """The meaning of a failure for the run, `local` before a connection; with a stated wait a retry makes sense."""
+    if found := next((one for one in (*causes(fault), local) if isinstance(one, ModelFault)), None):
         return found
     outcome, again = next((outcome, again) for shape, outcome, again in OUTCOMES if isinstance(fault, shape))
     after = getattr(fault, "retry_after", None)
@@ -362,27 +361,16 @@ def _fault(fault: Exception) -> ModelFault:
     return ModelFault(outcome, _words(fault), after, again=again, too_long=too_long)
 
 
-def _unmade(fault: Exception) -> str:
-    """Why the client cannot be made, with the variables that may be the cause: of certificates, or of proxies."""
-    begins, ends = ("SSL", "") if isinstance(fault, OSError) else ("", "_PROXY")
-    named = ", ".join(one for one in sorted(os.environ) if one.startswith(begins) and one.upper().endswith(ends))
-    return f"the client of the model cannot be made: {_line(str(fault))}{named and f' (see {named})'}"
-
-
 def _words(fault: Exception) -> str:
     """The vendor's own sentence where there is one."""
     if not isinstance(fault, FAULTS[: -len(MALFORMED)]):
-        return f"the answer cannot be read: {_line(str(fault).partition(FURTHER)[0])}"
+        return f"the answer cannot be read: {line(str(fault).partition(FURTHER)[0])}"
     body, status = getattr(fault, "body", None), getattr(fault, "status_code", None)
     inner = body.get("error", body) if isinstance(body, dict) else body
     said = inner.get("message") if isinstance(inner, dict) else inner
-    where = "" if status else next(filter(None, map(_address, _causes(fault))), "")
+    where = "" if status else next(filter(None, map(_address, causes(fault))), "")
     words = f"status {status}: {said}" if status and said else str(fault) or type(fault).__name__
-    return f"{_line(words)}{where and f' ({where})'}"
-
-
-def _line(words: str) -> str:
-    return " ".join(words.split())[:LONGEST_FAULT]
+    return f"{line(words)}{where and f' ({where})'}"
 
 
 def _address(fault: BaseException) -> str:
@@ -391,10 +379,3 @@ def _address(fault: BaseException) -> str:
         if isinstance(fault, httpx2.TransportError):
             return f"{fault.request.url.scheme}://{fault.request.url.netloc.decode()}"
     return ""
-
-
-def _causes(fault: BaseException | None) -> Iterator[BaseException]:
-    """The failure, what caused that, and so on."""
-    while fault is not None:
-        yield fault
-        fault = fault.__cause__

@@ -67,6 +67,52 @@ def test_what_may_pass_by_itself_is_a_limit(tmp_path: Path) -> None:
             assert [one.outcome for one in said(tmp_path, server, "hello", session=f"s{at}", base_url=url)] == ["limit"]
 
 
+def asked(parameters: dict[str, Any], **message: Any) -> ModelFault:
+    """The fault of a request that is sent."""
+    from harness.builtin.loop.model_client import ModelClient
+
+    async def ask() -> None:
+        wire = ModelClient(parameters, "key", 5.0)
+        try:
+            told = {"role": "user", "text": "t", **message}
+            request = Request(system="", tools=[], messages=[told], parameters=parameters)
+            await wire.ask(request, lambda _: None, lambda _: None)
+        finally:
+            await wire.close()
+
+    with pytest.raises(ModelFault) as found:
+        asyncio.run(ask())
+    return found.value
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_what_fails_before_a_connection_is_for_a_person(wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any address that is none, an image of no kind, and any value of a header that is none: never worth another try. The
+    setting is named, its value is not shown. A server that nobody can reach is worth one."""
+    here = {"model": MODELS[wire], "base_url": "http://127.0.0.1:9/v1"}
+    assert (asked(here).outcome, asked(here).again) == ("limit", True)
+    addresses = (
+        "ftp://me:secret@h/v1",
+        "foo",
+        "http://",
+        "https://[::1",
+        "unix:///run/x",
+        "http://h/\0",
+        "http://xn--\xff/",
+    )
+    faults = [asked({**here, "base_url": url}) for url in addresses]
+    assert all("base_url" in fault.reason for fault in faults), faults
+    if wire != "gemini":
+        faults.append(asked(here, images=[["nonsense", "aaaa"]]))
+    if wire in ("chat", "responses"):
+        for character in (*map(chr, range(1, 32)), "\x7f", "é", "\udcff"):
+            monkeypatch.setenv("OPENAI_ORG_ID", f"sec{character}ret")
+            faults.append(asked(here))
+            assert "OPENAI_ORG_ID" in faults[-1].reason
+    assert {(fault.outcome, fault.again) for fault in faults} == {("config", False)}, faults
+    assert not [fault for fault in faults if "sec" in fault.reason or "ret" in fault.reason]
+
+
 def test_the_librarys_prices_hold_at_a_vendors_own_address_alone() -> None:
     """A million tokens of a model that it knows cost something; at another address nobody says what."""
     from pydantic_ai.messages import ModelResponse, TextPart
