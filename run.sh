@@ -50,9 +50,7 @@ find_role() { # $script: the role's script; a custom one has precedence
   script=$HARNESS_STATE/roles/$1.py
   [ -f "$script" ] || { script=$HARNESS_HOME/roles/$1.py && [ -f "$script" ]; }
 }
-wish() { # L0: the variables of a run of ROLE [FEATURE], with the requested id
-  export HARNESS_ROLE=$1 FEATURE_ID=${2-} HARNESS_RUN_ID=${EPOCHSECONDS:-$(date +%s)}-$1${2:+-$2}
-}
+wish() { export HARNESS_ROLE=$1 FEATURE_ID=${2-} HARNESS_RUN_ID=${EPOCHSECONDS:-$(date +%s)}-$1${2:+-$2}; } # L0: the variables of a run
 
 start() { # one run of ROLE [FEATURE]
   find_role "$1" || { echo "harness: there is no role '$1'" >&2; exit 64; }
@@ -68,6 +66,8 @@ finish() { # CODE [WHO]: exit with a documented code, also if SIGKILL or another
   harness init --quietly 9>&- >/dev/null
   exit 75
 }
+outlive() { # wait for the other lanes, without the turn: whether one of them had what this lane lacks
+  local had=1; exec 8>&-; unset HARNESS_TURN; for child in $others; do await; [ $? = 69 ] || had=0; done; others=''; return $had; }
 
 leave() { # after the other lanes: a last curation if it is due, ten lines, and the documented code
   [ "$2" -lt 64 ] || [ "$1" = TIME ] && [ "${HARNESS_LANE:-1}" = 1 ] || finish "$2"
@@ -99,7 +99,7 @@ loop() { # decide and execute repeatedly, as the options say; every other lane i
     esac
     case $word$once in NEXT*) start "$what" "$feature" || code=$? ;; WAIT1) code=75 ;; esac
     [ "$once" = 0 ] || finish "$code"
-    case $word$code in NEXT0) nap=1 decision='' && continue ;; NEXT75 | WAIT*) ;; *) finish "$code" ;; esac
+    case $word$code in NEXT0) nap=1 decision='' && continue ;; NEXT75 | WAIT*) ;; NEXT69) outlive && continue; finish 69 ;; *) finish "$code" ;; esac
     nap=$((nap < 60 ? nap * 2 : 60)) left=$((seconds > SECONDS ? seconds - SECONDS : 0)) # poll ever less often
     harness next --lull "$((nap < left ? nap : left))" "$decision" 9>&- & # ends when a run ends; in `await`, so that a signal ends it
     child=$!; await

@@ -89,13 +89,31 @@ def test_options_name_machines_that_there_are(house: House) -> None:
     assert config.load(layout).machines.keys() == {"here", "there"}
 
 
+def test_a_machine_without_the_program_is_left_out(house: House) -> None:
+    """With one line, also where it is that of the first lane; the mission ends as without it. With no machine left, that is
+    the end of the loop."""
+    independent(house, 1)
+    house.config('agent = "scripted"', *HERE, "[machines.bare]", 'command = ["env"]', 'program = "no-such-harness"')
+    house.env |= BEAT
+    alone = house.run([RUN_SH, "--on", "bare"])
+    assert (alone.code, house.ran()) == (69, []), alone
+    done = house.run([RUN_SH, "--lanes", "2", "--on", "bare,here"])
+    assert done.code == 0 and "DONE" in done.out, done
+    for one in (alone, done):
+        assert one.err.count("The machine bare lacks the program no-such-harness") == 1, one
+        assert "set program in [machines.bare]" in one.err
+    ended(house)
+
+
 def test_doctor_tries_each_machine_and_spends_nothing(house: House) -> None:
     """One that is ready, one that cannot be reached, and one that lacks an agent."""
     house.config('agent = "scripted"', *HERE, "[machines.gone]", 'command = ["sh", "-c", "echo no route >&2; exit 1"]')
     done = house.program("doctor", "machines")
-    assert (done.code != 0, "here: ready" in done.out, "gone: the machine gone is gone: no route" in done.out) == (
-        True,
-    ) * 3, done
+    assert (
+        done.code != 0,
+        "here: ready" in done.out,
+        "gone: the machine gone cannot be reached: no route" in done.out,
+    ) == (True,) * 3, done
     house.config('agent = "codex"', 'trust = "full"', *HERE)
     done = house.program("doctor", "machines", PATH="/usr/bin:/bin")
     assert "here: codex: " in done.out, done

@@ -110,4 +110,6 @@ if __name__ == "__main__":
         serve(sys.argv[1], sys.argv[2:])
     except (OSError, RuntimeError, LookupError, TypeError) as fault:  # TypeError: for TLS without certificates
         os.write(2, str(fault or type(fault)).encode())
+        if str(getattr(fault, "filename", "")).endswith(sys.argv[2].lstrip("~")):
+            os._exit(127)  # as a shell without the program
     os._exit(0)  # closing waits for a scheduler that may be gone

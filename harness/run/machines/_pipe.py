@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import harness
-from harness.base.errors import HarnessError, MachineGone
+from harness.base.errors import HarnessError, MachineGone, Unavailable
 from harness.mission import machine_table
 from harness.process import spawn, supervise
 from harness.run.machines import _pump
@@ -22,6 +22,9 @@ PROGRAM = os.path.join(os.path.dirname(os.path.abspath(harness.__file__)), "__ma
 TO_DASK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_dask.py")
 SAID_CHARS = 300
 END_BEATS = 2  # until the command is killed
+NOT_FOUND = (126, 127)  # the exit codes of a shell without the program, which prefixes pass on
+LACKED = "(no such program there)"  # after the words of the command
+LEFT_OUT = "The machine {0} lacks the program {1}: install the harness there, or set program in [machines.{0}]. {2}"
 
 
 def beat() -> float:
@@ -43,7 +46,7 @@ class Pipe(Protocol):
     """Exchanges values with a machine."""
 
     def send(self, frame: dict[str, Any]) -> None:
-        """Send a value with bytes in it; raises MachineGone."""
+        """Send a value with bytes in it; raises MachineGone, and Unavailable for a machine without the program."""
 
     def receive(self, seconds: float) -> dict[str, Any]:
         """The next value; {} if none comes within these seconds. Raises MachineGone once the machine is gone."""
@@ -57,7 +60,7 @@ class CommandPipe:
 
     def __init__(self, name: str, command: Sequence[str], program: str) -> None:
         words = shlex.split(program) if command else [sys.executable, "-P", PROGRAM]
-        self.name, self.said = name, os.memfd_create("said")
+        self.name, self.program, self.said, self.has_answered = name, program, os.memfd_create("said"), False
         down, writing = spawn.pipe()
         reading, up = spawn.pipe()
         words = [*command, *words, "machine", "--beat", str(beat())]
@@ -79,13 +82,17 @@ class CommandPipe:
             raise MachineGone(f"the machine {self.name} sent an invalid frame: {fault}") from None
         if row is None:
             raise self._gone()
+        self.has_answered = self.has_answered or row != {}
         return row
 
-    def _gone(self) -> MachineGone:
-        """The fault that the machine is gone, with the last error output of the command."""
+    def _gone(self) -> HarnessError:
+        """The fault that the machine is gone, or never was there, with the last error output of the command."""
         said = os.pread(self.said, SAID_CHARS, max(0, os.fstat(self.said).st_size - SAID_CHARS))
         words = " ".join(said.decode("utf-8", "replace").split())
-        return MachineGone(f"the machine {self.name} is gone" + (f": {words}" if words else ""))
+        if words.endswith(LACKED) and not self.has_answered:
+            return Unavailable(LEFT_OUT.format(self.name, self.program, words.removesuffix(LACKED).rstrip()))
+        how = "is gone" if self.has_answered else "cannot be reached"
+        return MachineGone(f"the machine {self.name} {how}" + (f": {words}" if words else ""))
 
     def close(self) -> None:
         """End the other side, and everything that it started."""
@@ -118,5 +125,5 @@ def _relay(words: list[str], near: tuple[int, int], said: int) -> None:
     pump.run()
     os.write(said, pump.back.incoming * (not pump.back.is_greeted) + pump.why.encode())
     spawn.close((reading, writing))
-    _pump.end(pid, END_BEATS * beat())
+    os.write(said, f" {LACKED}".encode() * (_pump.end(pid, END_BEATS * beat()) in NOT_FOUND))
     os._exit(0)

@@ -185,13 +185,14 @@ class Channel:
         return row
 
 
-def end(pid: int, seconds: float, *first: int) -> None:
-    """Send these signals to a child and wait until it ends; after this time send SIGKILL."""
+def end(pid: int, seconds: float, *first: int) -> int:
+    """Send these signals to a child and wait until it ends; after this time send SIGKILL. Returns its exit code."""
     for number in first:
         os.kill(pid, number)
     until = time.monotonic() + seconds
-    while not os.waitpid(pid, os.WNOHANG)[0]:
+    while not (ended := os.waitpid(pid, os.WNOHANG))[0]:
         if time.monotonic() > until:
             os.kill(pid, signal.SIGKILL)
             until += seconds
         time.sleep(0.005)
+    return os.waitstatus_to_exitcode(ended[1])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.base.errors import MachineGone
+from harness.base.errors import MachineGone, Unavailable
 from harness.run.machines._pipe import CommandPipe, command_of
 from tests.crash import sampled
 from tests.missions import House, until
@@ -49,6 +49,14 @@ def test_values_go_there_and_back_as_bytes(running: Cluster) -> None:
         one.close()
 
 
+def test_a_worker_without_the_program_is_named_with_it(running: Cluster) -> None:
+    """As any machine."""
+    one = CommandPipe("dask", command_of({"address": running.address}), "~/no-such-harness")
+    with pytest.raises(Unavailable, match="dask lacks the program ~/no-such-harness"):
+        received(one)
+    one.close()
+
+
 def test_tls_is_that_of_dasks_own_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its certificates values go there and back; without them nothing is sent."""
     key, cert, tls = tmp_path / "key.pem", tmp_path / "cert.pem", "DASK_DISTRIBUTED__COMM__TLS__"
@@ -67,7 +75,7 @@ def test_tls_is_that_of_dasks_own_configuration(tmp_path: Path, monkeypatch: pyt
         one.close()
         monkeypatch.delenv(f"{tls}CLIENT__CERT")
         one = pipe(own)
-        with pytest.raises(MachineGone, match="is gone: TLS expects"):
+        with pytest.raises(MachineGone, match="cannot be reached: TLS expects"):
             received(one)
         one.close()
 

@@ -171,7 +171,7 @@ def test_the_end_of_home_ends_everything_there(house: House, hangs: bool) -> Non
     ("command", "why"),
     [
         ('["sh", "-c", "echo no such host >&2; exit 255"]', "no such host"),
-        ('["head", "-c", "9", "/dev/zero", "#"]', "gone"),
+        ('["head", "-c", "9", "/dev/zero", "#"]', "cannot be reached"),
     ],
 )
 def test_a_machine_that_cannot_be_used_lets_the_lane_wait(house: House, command: str, why: str) -> None:

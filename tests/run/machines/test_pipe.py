@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.base.errors import MachineGone
+from harness.base import frames
+from harness.base.errors import MachineGone, Unavailable
 from harness.run.machines._pipe import CommandPipe
 
 
@@ -37,8 +38,29 @@ def test_what_a_login_prints_first_is_no_frame() -> None:
     ],
 )
 def test_its_end_says_why(command: list[str], words: str) -> None:
-    """In the words of the command, on one line."""
+    """In the words of the command, on one line; it was never there."""
     pipe = CommandPipe("build2", command, "harness")
-    with pytest.raises(MachineGone, match=f"the machine build2 is gone: .*{words}[^[]*$"):
+    with pytest.raises(MachineGone, match=f"the machine build2 cannot be reached: .*{words}[^[]*$"):
+        pipe.receive(10)
+    pipe.close()
+
+
+def test_only_what_was_there_is_gone() -> None:
+    """What ended after an answer, whatever its exit code."""
+    size = len(frames.PING + frames.pack({"a": 1}))
+    pipe = CommandPipe("build2", ["sh", "-c", f"dd bs=1 count={size} status=none; exit 127"], "harness")
+    pipe.send({"a": 1})
+    assert pipe.receive(10) == {"a": 1}
+    with pytest.raises(MachineGone, match="the machine build2 is gone"):
+        pipe.receive(10)
+    pipe.close()
+
+
+@pytest.mark.parametrize("command", [["env"], ["sh", "-c", '"$@"', "sh"], ["sh", "-c", "echo hello; exit 126"]])
+def test_a_machine_without_the_program_is_named_with_it_and_the_remedy(command: list[str]) -> None:
+    """As shells, containers and the like tell it: by their exit code."""
+    pipe = CommandPipe("build2", command, "no-such-harness --old")
+    remedy = r"build2 lacks the program no-such-harness --old: install .* \[machines.build2\]"
+    with pytest.raises(Unavailable, match=remedy):
         pipe.receive(10)
     pipe.close()
