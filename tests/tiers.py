@@ -136,6 +136,7 @@ LONG = {
     "test_a_mission_comes_to_done_with_nothing_but_an_endpoint",
     "test_a_mission_is_halted_and_goes_on_by_commands",
     "test_a_mission_that_runs_is_refused_and_so_is_an_unknown_one",
+    "test_a_mission_under_odd_settings_reaches_done",
     "test_a_mission_whose_raw_md_was_removed_can_be_mended",
     "test_a_mission_whose_replies_are_last_answers_is_played_back",
     "test_a_mission_with_a_filter_ends_done",

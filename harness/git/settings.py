@@ -44,9 +44,16 @@ FATAL = 128  # the exit code of a git that could not begin
 LIMIT_SECONDS = 600.0  # a checkout of 50,000 files on a noisy disk takes 30
 RUN_PROGRAMS = {"status", "diff", "diff-files", "update-index", "checkout-index", "read-tree", "reset", "switch", "add"}
 RUN_PROGRAMS |= {"merge-tree", "worktree", "hash-object"}  # they read or merge files of a working folder
-KEPT = {"core", "extensions", "user", "author", "committer", "filter", "merge", "lfs", "init"}
-KEPT |= {"remote", "url", "http", "credential"}  # git-lfs and partial clones fetch what is missing
-DROPPED = {
+KEPT = {"extensions", "filter", "merge"}  # whole sections; git refuses an extension that it does not know
+KEPT |= {"lfs", "remote", "url", "http", "credential"}  # git-lfs and partial clones fetch what is missing
+KEPT |= {f"{who}.{what}" for who in ("user", "author", "committer") for what in ("name", "email")}
+OF_CORE = (
+    "autocrlf eol checkroundtripencoding filemode symlinks ignorecase precomposeunicode protecthfs protectntfs longpaths "
+    "excludesfile trustctime checkstat repositoryformatversion sharedrepository compression loosecompression "
+    "sshcommand askpass"  # programs: a fetch over ssh, and the login of one over https
+)
+KEPT |= {"init.defaultbranch", *(f"core.{name}" for name in OF_CORE.split())}
+DROPPED = {  # a person's other settings hold in clones
     f"core.{name}" for name in ("worktree", "bare", "hookspath", "fsmonitor", "attributesfile", "sparsecheckout")
 }
 DROPPED |= {"core.sparsecheckoutcone", "core.alternaterefscommand", "core.gitproxy", "extensions.worktreeconfig"}
@@ -168,7 +175,7 @@ def person(project: str) -> dict[str, str]:
 
 
 def _is_kept(key: str) -> bool:
-    return key.split(".", 1)[0] in KEPT and key not in DROPPED
+    return not KEPT.isdisjoint({key, key.split(".", 1)[0]}) and key not in DROPPED
 
 
 def _is_persons(key: str) -> bool:
