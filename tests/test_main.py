@@ -5,9 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+from harness.mission.contract import Check, Claim, Contract
+from harness.mission.features import Feature
 from harness.run import starting
 from harness.state import names
 from tests.missions import CHECKOUT, PROGRAM, House
+from tests.planned import accept_all, lay
 
 
 def test_a_word_that_is_neither_command_nor_role_names_both_lists(house: House) -> None:
@@ -135,3 +140,57 @@ def test_in_a_checkout_the_remedy_of_doctor_works_as_printed(unbegun: House) -> 
     unbegun.script("worker", {"run": "harness help feature >said"})
     assert unbegun.role("worker").code == 0
     assert "harness feature" in unbegun.git("show", f"{unbegun.result()['commit']}:said")
+
+
+ODD_LOCALE = {
+    "LC_ALL": "C",
+    "PYTHONUTF8": "0",
+    "PYTHONCOERCECLOCALE": "0",
+}  # as of one that is not UTF-8, on any machine
+COMMANDS = (("log",), ("status",), ("nö",), ("note", "--tag", "TRICK", "ü €"), ("steer", "ü \udcff"))
+
+
+def test_in_any_locale_names_and_texts_are_what_they_are(bare: House) -> None:
+    """A project, files, a check and an agent's work with names that are not ASCII, or not UTF-8."""
+    house = House(bare.folder, {**bare.env, **ODD_LOCALE}, "prøject")
+    house.repository(commit=False)
+    house.write("bad\udcff.txt")
+    house.write("gü.txt")
+    house.git("add", "-A")
+    house.git("commit", "-q", "-m", "begin ü")
+    house.begin()
+    known = Contract(claims=[Claim(id="VAL-1", text="Ü", checks=[Check(run="test -f gü.txt -a -f ö.txt; cat b*")])])
+    lay(house, [Feature(id="F-001", title="Ü", claims=["VAL-1"])], known)
+    accept_all(house)
+    house.script("worker", {"run": "echo 1 > ö.txt; echo 2 > $'more\\xff'; harness note --tag TRICK 'ü is a file'"})
+    for role in ("worker", "validator"):
+        done = house.run(house.words(role, "F-001"))
+        assert done.code == 0, done
+    assert house.feature().status == "passed"
+    found = house.git("ls-tree", "--name-only", house.result()["head"]).split("\n")
+    assert {r'"\303\266.txt"', r'"more\377"', r'"bad\377.txt"'} <= {*found}
+    assert "ü is a file" in house.read("memory/raw.md")
+
+
+def test_no_output_fails_on_its_encoding(house: House) -> None:
+    """What it lacks is escaped; standard input is UTF-8."""
+    house.script("worker", {"run": "echo 1 > 1.txt", "say": "€ ö"})
+    house.role("worker", "F-001")
+    words, env = [sys.executable, "-P", str(PROGRAM)], {**house.env, "PYTHONIOENCODING": "ascii:strict"}
+    for command in COMMANDS:
+        done = subprocess.run([*words, *command], cwd=house.project, env=env, capture_output=True, check=False)
+        assert done.returncode in (0, 64) and b"a bug" not in done.stderr, (command, done)
+    with house.write("check", "test -f 2.txt # ü €").open() as piped:
+        claim = [*words, "claim", "set", "VAL-2", "--file", "-"]
+        subprocess.run(claim, cwd=house.project, env=env, stdin=piped, capture_output=True, check=True)
+    assert "test -f 2.txt # ü €" in house.read(names.CONTRACT)
+
+
+@pytest.mark.parametrize("command", ["log", "next"])
+def test_a_reader_that_has_read_enough_is_no_fault(house: House, command: str) -> None:
+    """Such as `head -1`, with SIGPIPE ignored too, as below nohup."""
+    house.script("worker", {"run": "echo 1 > 1.txt"})
+    house.role("worker", "F-001")
+    program = f"exec '{sys.executable}' -P '{PROGRAM}' {command}"
+    done = house.run(["bash", "-o", "pipefail", "-c", f"trap '' PIPE; (sleep 0.01; {program}) | true"])
+    assert (done.code, done.err) == (0, "")

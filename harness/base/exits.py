@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import io
 import os
 import signal
 import sys
@@ -20,6 +21,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def guarded(body: Callable[[], int], bug: str = BUG) -> int:
     """Run `body` and return its exit code; an error becomes one paragraph on standard error, without a traceback. `bug`
     begins the paragraph for an exception that is not a HarnessError."""
+    _use_utf8()
     try:
         return body()
     except HarnessError as fault:
@@ -37,6 +39,16 @@ def guarded(body: Callable[[], int], bug: str = BUG) -> int:
     except Exception as fault:  # noqa: BLE001 - the one broad handler: a bug has an exit code too
         console.print_error(f"harness: {bug_words(fault, bug)}")
         return errors.INTERNAL
+
+
+def _use_utf8() -> None:
+    """Paths and texts are UTF-8 in every locale: start this program again where the interpreter encodes them otherwise. A
+    character that an output cannot show is escaped."""
+    if sys.getfilesystemencoding() != "utf-8" and not sys.flags.utf8_mode:
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8" if stream is sys.stdin else None, errors="backslashreplace")
 
 
 def leave(code: int) -> int:

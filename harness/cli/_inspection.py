@@ -117,7 +117,6 @@ def usage(as_json: bool) -> None:
 @click.option("--once", is_flag=True, help="Print the present state, and end; the default without a terminal.")
 def watch(once: bool) -> None:
     """Watch the mission live: each lane with its last lines, the queue, spending, receipts, notes. Read-only; q quits."""
-    live.make_lenient()
     if live.able() and not once:
         live.watch(here().folders.project)
         return

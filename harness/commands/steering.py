@@ -58,7 +58,7 @@ def steer(layout: Layout, words: str, *, once: bool = False) -> str:
         old = steering(layout)
         above = old.rstrip("\n") + "\n" if old.strip() else ""
         one = "\n  ".join(words.strip().split("\n"))  # indented, so that it stays one paragraph for `unsay`
-        State(layout).put(names.STEER, f"{above}{one}\n".encode())
+        State(layout).put(names.STEER, f"{above}{one}\n".encode("utf-8", "backslashreplace"))
     place = layout.shown(names.STEER)
     return f"Added to {place}. Every next run of {readers} reads it, until you remove it: {command('steer --list')}"
 

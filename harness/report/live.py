@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import select
 import sys
@@ -21,12 +20,6 @@ from harness.report.glance import Watcher
 BUSY_SECONDS, REST_SECONDS = 0.5, 1.0  # min interval between polls, with and without open runs
 BUSY_TIMES, REST_TIMES = 9, 99  # min interval as a multiple of a poll's duration: at most 10% or 1% of a core
 QUIT = b"qQ\x03\x04"  # q, Ctrl-C and Ctrl-D
-
-
-def make_lenient() -> None:
-    """Show characters that the terminal's encoding lacks as `?`."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")
 
 
 def able() -> bool:

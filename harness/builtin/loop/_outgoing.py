@@ -85,8 +85,8 @@ def unmade(fault: Exception, parameters: dict[str, Any], what: str = "request") 
         vendor, ends = ("SSL", "") if isinstance(fault, OSError) else ("", "_PROXY")
     named = [one for one in sorted(os.environ) if one.startswith(vendor) and one.upper().endswith(ends)]
     named += ["base_url"] * bool(parameters.get("base_url") and vendor != "SSL")
-    why = line(str([*causes(fault)][-1])) or type(fault).__name__
-    return ModelFault(CONFIG, f"the {what} cannot be made: {why}" + (f" (see {', '.join(named)})" if named else ""))
+    words = f"the {what} cannot be made: {line(str([*causes(fault)][-1])) or type(fault).__name__}"
+    return ModelFault(CONFIG, words + (f" (see {', '.join(named)})" if named else ""))
 
 
 def line(words: str) -> str:
