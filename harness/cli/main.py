@@ -8,7 +8,7 @@ from importlib import import_module
 
 import click
 
-from harness.base.errors import USAGE
+from harness.base.errors import DONE, USAGE
 from harness.base.exits import handle_signals
 from harness.cli import help, quick
 from harness.cli.quick import COMPLETING, QUICK
@@ -81,6 +81,8 @@ def application(words: Sequence[str]) -> int:
         code = cli.main(args=list(words), prog_name="harness", standalone_mode=False)
     except click.exceptions.Abort:
         return 130
+    except SystemExit as end:  # click's own: the reader of the output is gone, or a shell has its answer
+        return end.code if COMPLETING in os.environ and isinstance(end.code, int) else DONE
     except click.ClickException as fault:
         fault.show()
         return USAGE
