@@ -27,13 +27,19 @@ def digest(data: bytes) -> str:
     return known
 
 
+def plain(data: bytes) -> bytes:
+    """`data` without what an editor of another system adds: a byte order mark, and CR before each line feed."""
+    return data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
+
+
 def decode(data: bytes, path: str) -> str:
-    """`data` as UTF-8 text; raises BrokenFile with the line of the first bad byte."""
+    """`data` as `plain` UTF-8 text; raises BrokenFile with the line of the first bad byte."""
     try:
-        return data.decode("utf-8")
+        return plain(data).decode("utf-8")
     except UnicodeDecodeError as fault:
-        line = data.count(b"\n", 0, fault.start) + 1
-        raise BrokenFile(path, "not UTF-8 text", line=line, remedy="Save the file as UTF-8.") from None
+        line = fault.object.count(b"\n", 0, fault.start) + 1
+        other = "UTF-16, " if data[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
+        raise BrokenFile(path, f"{other}not UTF-8 text", line=line, remedy="Save the file as UTF-8.") from None
 
 
 def parse_json(data: bytes, path: str, remedy: str = "") -> Any:

@@ -95,8 +95,7 @@ def _asks(layout: Layout) -> bool:
     """Whether a SPEC.md that differs from the accepted one is a person's change, not that of an older branch."""
     from harness.workplace import workplace  # only where it differs
 
-    asked = workplace.asked_spec(layout)
-    return bool(asked and asked.strip()) and asked != State(layout).data(names.SPEC)
+    return mission.asks(layout, workplace.asked_spec(layout))
 
 
 def _wait(layout: Layout, settings: Config, newest: list[RunResult]) -> tuple[int, int, str]:

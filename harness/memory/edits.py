@@ -18,7 +18,6 @@ from harness.memory.pages import MemoryPage, PageItem, PageSection
 
 PINNED = pages.PINNED
 PERSONS = -1  # in `written`, instead of a lesson: a pinned line
-BOM = "\ufeff"  # added by editors, not by a person
 MAX_SUMMARY_LINE_CHARS = 240  # characters of a text on the summary
 ENDINGS = (re.compile(r" \(superseded by entry [0-9]+\)$"), re.compile(r" \(retired\)$"))
 DATED = re.compile(r"^- (?:\[[0-9]{4}-[0-9]{2}-[0-9]{2}\] )?")  # before a text on the summary
@@ -31,7 +30,7 @@ def pages_of(memory: str | None, summary: str | None, places: tuple[str, str]) -
 
 
 def _page(text: str | None, titles: tuple[str, ...], path: str) -> MemoryPage:
-    page, seen, number = pages.parse_page((text or "").removeprefix(BOM), ()), set[str](), 1
+    page, seen, number = pages.parse_page(text or "", ()), set[str](), 1
     for section in page.sections:
         if section.title in titles and section.title in seen:
             fault = f"has the heading '## {section.title}' twice"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 
-from harness.base import schema
+from harness.base import encoding, schema
 from harness.base.errors import RESTORE, BrokenFile, UsageFault
 from harness.base.record import Record
 from harness.state import files, names
@@ -78,5 +78,10 @@ def asked_spec_text(layout: Layout) -> str | None:
 
 def spec_changed(layout: Layout) -> bool:
     """Whether the person's SPEC.md differs from the accepted copy; False if it is absent or empty."""
-    found = asked_spec(layout)
-    return bool(found and found.strip()) and found != State(layout).data(names.SPEC)
+    return asks(layout, asked_spec(layout))
+
+
+def asks(layout: Layout, found: bytes | None) -> bool:
+    """Whether this SPEC.md has text, and another than the accepted copy, which may be as the person's editor wrote it."""
+    text = encoding.plain(found or b"")
+    return bool(text.strip()) and text != encoding.plain(State(layout).data(names.SPEC) or b"")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.base import faults
+from harness.base import encoding, faults
 from harness.base.errors import HarnessError
 from harness.base.record import Record
 from harness.decision import rules, views
@@ -142,7 +142,7 @@ def _texts(run: str, name: str, old: bytes, new: bytes, replica: Replica) -> Ite
     for one, other in replica.commits.items():
         for size in (len(one), SHOWN_DIGITS, 10):
             old = old.replace(one[:size].encode(), other[:size].encode())
-    if old != new:
+    if encoding.plain(old) != encoding.plain(new):
         lines = [text.decode("utf-8", "replace").split("\n") for text in (old, new)]
         number = next((at for at, (a, b) in enumerate(zip(*lines, strict=False)) if a != b), min(map(len, lines)))
         expected, got = (found[number] if number < len(found) else "the end" for found in lines)

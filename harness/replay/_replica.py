@@ -181,7 +181,7 @@ class Replica:
         rows = rebuild.rows_of(self.records.where, past.run) or []
         asked = next((row["object"] for row in rows if row.get("source") == names.ASKED_SPEC and "object" in row), "")
         self.asked = (self.records.object(asked) if asked else None) or self.asked
-        if self.asked and self.asked != spec:  # not committed
+        if self.asked and self.asked != encoding.plain(spec or b""):  # not committed
             files.replace(self.layout.folders.asked_spec, self.asked)
 
     def configure_as(self, past: RecordedRun) -> bool:

@@ -10,7 +10,6 @@ import difflib
 from collections.abc import Iterator
 from itertools import islice
 
-from harness.base import encoding
 from harness.base.errors import BrokenFile, HarnessError, UsageFault
 from harness.base.record import Json, Record
 from harness.mission import mission, run_lookup, runs
@@ -137,7 +136,7 @@ def text_of(layout: Layout, run_id: str) -> str:
     if not made.equal:
         shown = f"See: {command('replay')} {run_lookup.title(layout, run_id)}"
         raise BrokenFile(layout.run(run_id).prompt, "differs from the run's manifest", remedy=shown)
-    return encoding.decode(made.data, layout.run(run_id).prompt)
+    return made.data.decode()
 
 
 def every(layout: Layout) -> RebuildReport:

@@ -78,7 +78,7 @@ def _said(layout: Layout, made: Mission) -> list[str]:
     ]
     if tip and here and not refs.is_ancestor(layout.folders.top, tip, here):
         lines.append(f"note: what is checked out has not all of its work; to have it: git merge {tip[:12]}")
-    if mission.asked_spec(layout) == files.read(layout.path(names.SPEC)):
+    if encoding.plain(mission.asked_spec(layout) or b"") == encoding.plain(files.read(layout.path(names.SPEC)) or b""):
         lines.append(f"note: SPEC.md is still that of {made.id}")
     return lines
 

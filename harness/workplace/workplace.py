@@ -160,7 +160,7 @@ def landed(layout: Layout) -> bool:
 def asked_spec(layout: Layout) -> bytes | None:
     """The person's SPEC.md for the mission, or None. 0 git calls if its branch is checked out, or nothing has changed."""
     found, accepted = mission.asked_spec(layout), State(layout).data(names.SPEC)
-    if found and found != accepted and not on_branch(layout, made := mission.read(layout)):
+    if found and mission.asks(layout, found) and not on_branch(layout, made := mission.read(layout)):
         use(layout)
         top, tip = layout.folders.top, tip_commit(layout, made)
         at = next((one.head for one in runs.finished(layout) if one.accepted), "")  # where the accepted one was planned
@@ -197,7 +197,7 @@ def let_go(layout: Layout) -> str:
 def _go_on_here(layout: Layout, made: Mission, tree: Tree) -> None:
     """Continue from another branch that is checked out and contains the mission's work, if a person changed SPEC.md there."""
     top, asked = layout.folders.top, asked_spec(layout)
-    if asked and asked.strip() and asked != State(layout).data(names.SPEC):
+    if mission.asks(layout, asked):
         here = dotgit.commit(top)
         if here not in ("", tree.position.head) and refs.is_ancestor(top, tree.position.head, here):
             refs.set_one(top, _ref(made.id, "tip"), here)

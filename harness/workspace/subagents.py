@@ -56,7 +56,6 @@ class Subagent(Record):
 
 def parse(text: str, path: str, name: str) -> dict[str, Any]:
     """The fields of a Subagent except layer and path; raises BrokenFile with the line."""
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     meta, body = documents.front_matter(text, path)
     found = schema.faults(meta, "the front matter", _FrontMatter)
     place = meta.get("workspace", {})

@@ -108,7 +108,7 @@ def parse(text: str, path: str, *, foreign: bool = False) -> ToolsFile:
     if not text.strip():
         raise BrokenFile(path, "the file is empty", line=1, remedy=f"For no restrictions write {{}}. {OFF}")
     try:
-        value = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_once)
+        value = json.loads(text, object_pairs_hook=_once)
     except json.JSONDecodeError as fault:
         raise BrokenFile(
             path, f"not JSON ({fault.msg})", line=fault.lineno, remedy=f"Correct that line. {OFF}"

@@ -26,6 +26,24 @@ def test_a_bad_byte_has_its_line() -> None:
         encoding.decode(b"one\n\xff\n", "p")
 
 
+@given(st.text(st.sampled_from("aé{ \n")), st.booleans(), st.booleans())
+def test_a_byte_order_mark_and_the_cr_of_line_ends_are_no_text(text: str, mark: bool, cr: bool) -> None:
+    """An editor of another system adds them: the text is the one that the person sees, and a bad byte keeps its line."""
+    data = b"\xef\xbb\xbf" * mark + text.replace("\n", "\r\n" if cr else "\n").encode()
+    assert encoding.decode(data, "p") == text
+    with pytest.raises(BrokenFile) as caught:
+        encoding.decode(data + b"\xff\r\n", "p")
+    assert caught.value.line == text.count("\n") + 1
+    assert encoding.parse_json(b"\xef\xbb\xbf{}\r\n", "p") == {}
+
+
+@pytest.mark.parametrize("name", ["utf-16-le", "utf-16-be"])
+def test_a_file_in_utf_16_is_called_that(name: str) -> None:
+    """The remedy says how to save it."""
+    with pytest.raises(BrokenFile, match=r"p, line 1: UTF-16, not UTF-8 text\. Save the file as UTF-8"):
+        encoding.decode("\ufeff# Spec\n".encode(name), "p")
+
+
 @pytest.mark.parametrize("data", [b'{"a":\n', b"", b"[" * 100_000, b"1" * 10_000])
 def test_what_is_no_json_is_a_fault_and_no_crash(data: bytes) -> None:
     """Also where the parser gives up."""

@@ -99,6 +99,20 @@ def test_an_id_is_the_folders_slug_and_six_digits(project: str, slug: str) -> No
     assert mission.new_id(project) != mission.new_id(project)
 
 
+@pytest.mark.parametrize("accepted", [b"# A\n\nB\n", b"\xef\xbb\xbf# A\r\n\r\nB\r\n"])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_another_editor_s_mark_and_line_ends_are_no_change(
+    house: House, accepted: bytes, mark: bytes, end: bytes
+) -> None:
+    """Whichever way the accepted copy was written; other words are one, and a file of a mark alone is empty."""
+    Path(house.layout.path(names.SPEC)).write_bytes(accepted)
+    spec = house.project / "SPEC.md"
+    for text, changed in ((b"# A\n\nB\n", False), (b"# A\n\nC\n", True), (b"\n", False)):
+        spec.write_bytes(mark + text.replace(b"\n", end))
+        assert mission.spec_changed(house.layout) is changed
+
+
 def test_it_is_theirs_or_absent(house: House) -> None:
     """Bytes as they are; text with a fault that names the line."""
     assert mission.asked_spec(house.layout) == SPEC.encode()

@@ -68,12 +68,36 @@ def assert_taken(house: House, status: str = " M SPEC.md", runs: int = 1) -> Non
     assert house.git("log", "--format=%s", "--invert-grep", "--grep=by hand", "--", "SPEC.md") == "begin"
 
 
+def assert_taken_as(house: House, data: bytes) -> None:
+    """The mission is done after one plan, and the person's file is as they wrote it."""
+    to_done(house)
+    assert house.read("spec.md") == ASKED
+    assert len(planners(house)) == 1
+    assert (house.project / "SPEC.md").read_bytes() == data
+    assert house.git("status", "--porcelain") == ""
+    done = house.harness("replay", "--all")
+    assert done.code == 0, done
+
+
 def test_an_edit_before_a_start(ours: House) -> None:
     """It is planned for before anything else runs, as it is on disk; of other files that a person edits runs see nothing."""
     edit(ours)
     ours.write("main.py", "print('mine')\n")
     assert due(ours) == "NEXT planner"
     assert_taken(ours, " M SPEC.md\n M main.py")
+
+
+def test_a_spec_from_another_system_is_planned_once(ours: House) -> None:
+    """With its mark and line ends: no prompt has them, each is rebuilt, and the file and its commit keep them."""
+    edit(ours)
+    spec = ours.project / "SPEC.md"
+    spec.write_bytes(b"\xef\xbb\xbf" + ASKED.replace("\n", "\r\n").encode())
+    data = spec.read_bytes()
+    ours.git("commit", "-q", "-am", "by hand")
+    assert due(ours) == "NEXT planner"
+    assert_taken_as(ours, data)
+    prompts = b"".join(Path(ours.layout.run(one["run"]).prompt).read_bytes() for one in ours.ran())
+    assert b"it greets" in prompts and b"\r" not in prompts and b"\xef\xbb\xbf" not in prompts
 
 
 def test_an_edit_that_is_staged_and_saved_again(ours: House) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.base import schema
 from harness.base.errors import UsageFault
 from harness.base.tokens import estimated
 from harness.mission import config, roles
@@ -53,6 +54,35 @@ def test_a_worker_gets_all_of_it_in_the_stable_part_of_its_prompt(house: House) 
     ran(house, "echo y >> 1.txt", "F-002")
     done = house.harness("replay", "--all")
     assert done.code == 0 and "2 of 2 runs" in done.out
+
+
+def test_a_byte_order_mark_and_cr_reach_no_agent(house: House) -> None:
+    """Every file that a person writes, saved by an editor of another system, is what it was; what was accepted are its bytes."""
+    texts = WHOLE | {
+        "CLAUDE.md": "@docs/more.md\n",
+        "docs/more.md": "More.\n",
+        "sub/AGENTS.md": "Below.\n",
+        "tools.json": '{\n"deny": ["execute"]}\n',
+        ".mcp.json": '{\n"mcpServers": {"maps": {"command": "x"}}}\n',
+    }
+
+    def given() -> list[object]:
+        found = snapshot.gather(house.layout, house.head(), config.load(house.layout), snapshot.WORDS)
+        below = snapshot.nested_text(house.layout, found, "sub/AGENTS.md", 100)
+        made = (found.sections, found.skills, found.subagents, found.tools, found.faults, found.left_out)
+        return [*(repr(schema.plain(one)) for one in made), below, snapshot.body(house.layout, found, "deploy")]
+
+    person(house, texts)
+    before = given()
+    foreign: list[Path] = [house.project / name for name in texts]
+    for path in [*foreign, Path(house.layout.path(names.CONFIG))]:
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    person(house, {}, "another editor")
+    assert given() == before
+    assert house.git("show", "HEAD:AGENTS.md").startswith("\ufeff# Rules")
+    ran(house)
+    prompt = Path(house.layout.run(house.result()["run"]).prompt).read_bytes()
+    assert b"Use tabs." in prompt and b"\r" not in prompt and b"\xef\xbb\xbf" not in prompt
 
 
 @pytest.mark.parametrize("word", ["instructions", "knowledge", "skills"])
