@@ -14,8 +14,9 @@ from harness.state.layout import Layout
 
 def find(layout: Layout, spec: str, planned: Sequence[Feature] = ()) -> list[str]:
     """The warnings about this SPEC.md and its plan, if there is one yet."""
-    named = {ref.strip().lstrip("#").strip().lower() for feature in planned for ref in feature.spec_refs}
-    found = [f"SPEC.md: no feature refers to {few(left)}"] if named and (left := list(_left(spec, named))) else []
+    refs = {ref for feature in planned for ref in feature.spec_refs}
+    named = {line for ref in refs for _, _, line in documents.named(spec, ref)}
+    found = [f"SPEC.md: no feature refers to {few(left)}"] if refs and (left := list(_left(spec, named))) else []
     if len(spec) > SPEC_CHARS:
         whole = f"SPEC.md has {len(spec)} characters, and a prompt shows at most {SPEC_CHARS}"
         found.append(f"{whole}: the first of them, or the sections that its feature names")
@@ -26,17 +27,17 @@ def find(layout: Layout, spec: str, planned: Sequence[Feature] = ()) -> list[str
     return found
 
 
-def _left(spec: str, named: set[str]) -> Iterator[str]:
+def _left(spec: str, named: set[int]) -> Iterator[str]:
     """The sections with text of their own that are not named, directly or by a parent section; a title has none."""
     rows, lines = documents.headings(spec), spec.split("\n")
     ends = [*(start for _, _, start in rows[1:]), len(lines)]
-    around: list[tuple[int, str]] = []
+    around: list[tuple[int, int]] = []
     for (title, level, start), end in zip(rows, ends, strict=True):
         around = [one for one in around if one[0] < level]
         own = "\n".join(lines[start + 1 : end]).strip()
-        if own and not named & {title.lower(), *(name for outer, name in around if outer > 1)}:
+        if own and not named & {start, *(line for outer, line in around if outer > 1)}:
             yield title
-        around.append((level, title.lower()))
+        around.append((level, start))
 
 
 def _submodules(layout: Layout) -> list[str]:

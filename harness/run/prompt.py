@@ -173,8 +173,8 @@ def _spec(material: Material) -> list[Part]:
 def spec(text: str, path: str, feature: Feature | None) -> list[Part]:
     """The section with the spec; of a long one only the sections that the feature names."""
     if len(text) > SPEC_CHARS and feature:
-        named = [documents.section(text, heading) or "" for heading in feature.spec_refs]
-        text = "\n".join(named) + f"\n[only the sections of this feature; the whole is in {path}]\n"
+        named = dict.fromkeys(one for ref in feature.spec_refs for one in documents.sections(text, ref))
+        text = "\n".join([*named, f"[only the sections of this feature; the whole is in {path}]\n"]) if named else text
     return _fenced(f"{ASKED} (what the mission must bring about)", cut(text, SPEC_CHARS, path), path, "markdown")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from harness.base.errors import BrokenFile
@@ -15,6 +16,7 @@ from harness.base.record import Record
 from harness.state import files
 
 SHORTEST_FENCE = 3
+NUMBERING = re.compile(r"^(§ ?)?\d+(\.\d+)*[.):]? ")  # of a heading
 
 
 class Block(Record):
@@ -105,14 +107,24 @@ def headings(text: str) -> list[tuple[str, int, int]]:
     return found
 
 
-def section(text: str, heading: str) -> str | None:
-    """The section under a heading (compared without case), with its subsections; None if there is none."""
+def _words(heading: str) -> str:
+    """A heading without its marks, emphasis and numbering."""
+    return NUMBERING.sub("", " ".join(re.sub(r"[*_`\\]", "", heading).strip("# \t").lower().split()))
+
+
+def named(text: str, heading: str) -> list[tuple[str, int, int]]:
+    """The rows of `headings` that are this one but for case; else those that are it but for numbering, emphasis and blanks."""
+    wanted, alike = _words(heading), heading.strip().lstrip("#").strip().lower()
+    found = [row for row in headings(text) if _words(row[0]) == wanted]
+    return [row for row in found if row[0].lower() == alike] or found
+
+
+def sections(text: str, heading: str) -> Iterator[str]:
+    """The sections under the headings that are `named`, with their subsections."""
     lines, found = text.split("\n"), headings(text)
-    for index, (title, level, start) in enumerate(found):
-        if title.strip().lower() == heading.strip().lstrip("#").strip().lower():
-            ends = (line for _, other, line in found[index + 1 :] if other <= level)
-            return "\n".join(lines[start : next(ends, len(lines))])
-    return None
+    for _, level, start in named(text, heading):
+        ends = (line for _, other, line in found if line > start and other <= level)
+        yield "\n".join(lines[start : next(ends, len(lines))])
 
 
 def fence_for(text: str, least: int = 3, tick: str = "`") -> str:

@@ -22,6 +22,7 @@ SPEC = "# todo\n\nA list.\n\n## Adding\n\nIt adds.\n\n### Blanks\n\nNone.\n\n## 
         (["Adding", "Help"], ["todo"]),
         (["todo"], ["Adding", "Blanks", "Help"]),
         (["Blanks", "Help", "todo"], ["Adding"]),
+        (["1. **Adding**", "`Help`", "# todo"], []),
         ([], []),
     ],
 )

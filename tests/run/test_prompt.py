@@ -359,6 +359,11 @@ def test_of_a_long_spec_a_feature_sees_its_own_sections() -> None:
     assert "## Login\n\nWith a key.\n\n### Keys\n\nTwo.\n" in text
     assert "0123456789" not in text
     assert "the whole is in SPEC.md" in text
+    for heading in ("## 2. Login", "## 2.1 `LOGIN` ##"):
+        other = composed(material(spec=spec.replace("## Login", heading), feature=own))
+        assert f"{heading}\n\nWith a key." in other and "0123456789" not in other
+    none = composed(material(spec=spec, feature=own.replace(spec_refs=["Not there"])))
+    assert "With a key." in none and "characters left out; the rest is in SPEC.md" in none
     short = f"# All\n\n## Login\n\n## Rest\n\n{filled(3_000)}"
     assert short in composed(material(spec=short, feature=own))
 

@@ -133,19 +133,58 @@ def test_headings_stand_outside_fences() -> None:
     assert documents.headings(text) == [("One", 1, 0), ("Two", 2, 4), ("Three", 3, 12)]
 
 
+SECTIONS = "# A\none\n## B\ntwo\n### C\nthree\n# D\n"
+
+
 @pytest.mark.parametrize(
     ("heading", "found"),
     [
-        ("b", "## B\ntwo\n### C\nthree"),
-        ("## c", "### C\nthree"),
-        ("D", "# D\n"),
-        ("none", None),
-        ("A", "# A\none\n## B\ntwo\n### C\nthree"),
+        ("b", ["## B\ntwo\n### C\nthree"]),
+        ("## c", ["### C\nthree"]),
+        ("D", ["# D\n"]),
+        ("none", []),
+        ("", []),
+        ("A", ["# A\none\n## B\ntwo\n### C\nthree"]),
     ],
 )
-def test_a_section_has_its_subsections(heading: str, found: str | None) -> None:
-    """Found regardless of case, with or without its marks; None if it is absent."""
-    assert documents.section("# A\none\n## B\ntwo\n### C\nthree\n# D\n", heading) == found
+def test_a_section_has_its_subsections(heading: str, found: list[str]) -> None:
+    """Found regardless of case, with or without its marks; none if it is absent."""
+    assert list(documents.sections(SECTIONS, heading)) == found
+
+
+FORMS = (
+    "{}",
+    "2. {}",
+    "2.1 {}",
+    "2.1.3. {}",
+    "2) {}",
+    "2 {}",
+    "§ 2 {}",
+    "§2.1 {}",
+    "**{}**",
+    "`{}`",
+    "_2. {}_",
+    "2.  *{}*",
+)
+
+
+@pytest.mark.parametrize("asked", [*FORMS, "## {}", "## 2. {} ##", " {} "])
+@pytest.mark.parametrize("there", FORMS)
+def test_numbering_emphasis_case_and_blanks_of_a_heading_do_not_matter(there: str, asked: str) -> None:
+    """Each form of a heading is found by each form of its name; a heading of other words is not."""
+    for words in ("Output formats", "output  FORMATS"):
+        text = f"# Title\n\n## {there.format('Output formats')}\nJSON.\n\n## 3. Output\nNo.\n"
+        [found] = documents.sections(text, asked.format(words))
+        assert "JSON." in found and "No." not in found
+    assert not documents.named("## 2. Output formats\n", "Formats") and not documents.named("## 2.\n## 3.\n", "4.")
+
+
+def test_an_exact_heading_comes_first_and_all_that_are_alike_count() -> None:
+    """A name that means two sections brings both."""
+    text = "## Errors\na\n## 2. Errors\nb\n## 3. *Errors*\nc"
+    assert list(documents.sections(text, "errors")) == ["## Errors\na"]
+    assert list(documents.sections(text, "2. Errors")) == ["## 2. Errors\nb"]
+    assert list(documents.sections(text.partition("a\n")[2], "Errors")) == ["## 2. Errors\nb", "## 3. *Errors*\nc"]
 
 
 def test_blocks_know_their_lines() -> None:

@@ -87,8 +87,8 @@ def _checked(run: OpenRun, text: str) -> dict[str, Any]:
     blocks = documents.fenced_blocks(text, "json harness")
     value = replies.parse(run.capability, blocks[-1] if blocks else text)
     if run.role.plans:
-        place, path = run.place(), run.paths.receipts
-        planner.red_first(run.layout, planner.examined(run.layout, value, place), place, path, run.role.name)
+        place, path, spec = run.place(), run.paths.receipts, run.outcome.prompt.spec
+        planner.red_first(run.layout, planner.examined(run.layout, value, place, spec), place, path, run.role.name)
     if unmet := worker.unknown(run.outcome, value):
         raise RequestRefused(
             f"The reply is not accepted: {', '.join(unmet)} is no other feature and no claim of the plan."

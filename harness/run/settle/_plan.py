@@ -15,6 +15,8 @@ from harness.mission import contract_log
 from harness.mission.contract import Check, Claim, Contract, Service
 from harness.mission.contract_log import ContractChange
 from harness.mission.features import Feature
+from harness.mission.mission import SPEC_CHARS
+from harness.state import documents
 
 MAX_SECONDS = 900  # of a check, unless check_seconds is more
 ABSOLUTE = re.compile(r"(^|[\s\"'=:<>(,])(/home/|/Users/|/root/)")
@@ -187,6 +189,15 @@ def form_faults(check: str, *folders: str) -> list[str]:
     if any(folder in check for folder in folders) and not ABSOLUTE.search(check):
         found.append(f"the check `{shown}` names this folder, where no clone is: use relative paths")
     return found
+
+
+def ref_faults(reply: dict[str, Any], features: list[Feature], spec: str) -> list[str]:
+    """The fault of new `spec_refs` that name no heading, if the spec has headings and a worker sees only the sections named."""
+    titles = [title for title, _, _ in documents.headings(spec)] if len(spec) > SPEC_CHARS else []
+    known = {(feature.id, ref) for feature in features for ref in feature.spec_refs}
+    given = [(row["id"], ref) for row in reply["features"] for ref in row.get("spec_refs", [])]
+    lost = [f"'{ref}' of {name}" for name, ref in given if (name, ref) not in known and not documents.named(spec, ref)]
+    return [f"SPEC.md has no heading {' or '.join(lost)}; it has: {'; '.join(titles)}"] if titles and lost else []
 
 
 def long_faults(checks: list[Check], seconds: float) -> list[str]:

@@ -27,10 +27,11 @@ IN_FORCE = "The contract's "
 BROUGHT = "The plan is rejected for the setup that it brings; leave it out if no check needs it. Its "
 
 
-def examined(layout: Layout, reply: dict[str, Any], place: CheckEnvironment) -> Draft:
-    """The plan as it would land; raises RequestRefused with every fault, after trying new checks in an empty folder."""
+def examined(layout: Layout, reply: dict[str, Any], place: CheckEnvironment, spec: str = "") -> Draft:
+    """The plan of this spec as it would land; raises RequestRefused with every fault, after checks ran in an empty folder."""
     features = queue.load(layout)
     made, faults = _plan.draft(reply, features, contracts.load(layout), contract_log.load(layout))
+    faults += _plan.ref_faults(reply, features, spec)
     known = set(faults)
     folders = (layout.folders.project, layout.folders.top, place.root)
     forms = [fault for check in made.new_checks for fault in _plan.form_faults(check, *folders)]
@@ -133,7 +134,7 @@ def _review(run: OpenRun) -> PlanReview:
     if outcome.reply is None:
         return PlanReview(refusal=outcome.answer.reply_fault or NO_REPLY)
     try:
-        made = examined(run.layout, outcome.reply, run.place())
+        made = examined(run.layout, outcome.reply, run.place(), outcome.prompt.spec)
         red_first(run.layout, made, run.place(), run.paths.receipts, run.role.name, reported)
     except RequestRefused as fault:
         return PlanReview(refusal=str(fault))

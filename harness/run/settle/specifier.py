@@ -24,7 +24,7 @@ def settle(run: OpenRun) -> None:
 
 def items(text: str, heading: str) -> list[str]:
     """The items of the list under a heading."""
-    rows = (documents.section(text, heading) or "").split("\n")
+    rows = "\n".join(documents.sections(text, heading)).split("\n")
     return [row[2:].strip() for row in rows if row[:2] in ("- ", "* ")]
 
 

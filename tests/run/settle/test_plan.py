@@ -13,6 +13,7 @@ from harness.mission import features, replies
 from harness.mission.contract import Check, Contract, Service
 from harness.mission.contract_log import ContractChange
 from harness.mission.features import Feature
+from harness.mission.mission import SPEC_CHARS
 from harness.run.settle import _plan, planner
 from harness.run.settle._plan import Draft
 from tests.helpers import Name, growth
@@ -103,6 +104,15 @@ def test_a_plan_four_times_as_large_takes_four_times_the_steps(name: str) -> Non
 
 
 # lint
+
+
+def test_only_a_new_reference_into_a_long_spec_with_headings_must_find_one() -> None:
+    """A short spec is shown whole, one without headings has no sections, and what was accepted before stays."""
+    long, refs = "# A\n\n## B\n" + "x\n" * SPEC_CHARS, ["b", "gone"]
+    value, known = patch(row(spec_refs=refs), row("F-002")), [feature(spec_refs=refs), feature("F-002")]
+    assert _plan.ref_faults(value, [], long) == ["SPEC.md has no heading 'gone' of F-001; it has: A; B"]
+    for found, spec in (([], long[:9]), ([], long.replace("#", "")), (known, long), ([], "")):
+        assert _plan.ref_faults(value, found, spec) == []
 
 
 def test_a_good_plan_has_no_fault() -> None:

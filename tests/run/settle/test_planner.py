@@ -118,6 +118,23 @@ def test_a_rejected_plan_leaves_the_disk_and_its_reasons_reach_the_next_planner(
     assert "- F-002 has no claim: nothing would show that it works" in prompt
 
 
+LONG = "# Tool\n\n## 2. Output formats\n\nJSON.\n\n## Errors\n\n" + "More of it.\n" * 2_200
+
+
+def test_of_a_long_spec_a_section_that_does_not_exist_is_refused_with_those_that_do(house: House) -> None:
+    """A worker would not see what it is to build; what a heading of other form names is found, and its text is in the prompt."""
+    lay(house, [OLD])
+    house.write("SPEC.md", LONG)
+    refused = planned(house, **patch(row("F-002", spec_refs=["Formats", "errors"])))
+    assert refused["accepted"] is False
+    assert "SPEC.md has no heading 'Formats' of F-002; it has: Tool; 2. Output formats; Errors" in refused["reason"]
+    assert planned(house, **patch(row("F-002", spec_refs=["Output formats"])))["accepted"] is True
+    house.script("worker", reply(status="blocked", reason="x"))
+    role(house, "worker", "F-002")
+    prompt = house.prompt()
+    assert "## 2. Output formats\n\nJSON.\n" in prompt and "More of it." not in prompt
+
+
 def test_a_check_that_is_green_on_nothing_is_refused(house: House) -> None:
     """The harness runs it in an empty folder and does not guess."""
     lay(house, [OLD])
