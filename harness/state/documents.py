@@ -5,6 +5,7 @@ The parsers take 20 to 40 ms to import, so only what parses imports them.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from harness.base.record import Record
 from harness.state import files
 
 SHORTEST_FENCE = 3
+DESCRIPTION = re.compile(r"^description:[ \t]+(?=[^\s|>'\"\[])", re.MULTILINE)  # whose value begins without quotes
 NUMBERING = re.compile(r"^(§ ?)?\d+(\.\d+)*[.):]? ")  # of a heading
 
 
@@ -52,6 +54,9 @@ def _yaml(head: str, path: str) -> Any:
         value = YAMLHandler().load(head)
         return {} if value is None else value
     except (yaml.YAMLError, ValueError) as fault:  # ValueError: a date or a number that does not exist
+        if head != (told := DESCRIPTION.sub("description: >-\n  ", head)):
+            with contextlib.suppress(BrokenFile):
+                return _yaml(told, path)
         mark = getattr(fault, "problem_mark", None)
         line = mark.line + 2 if mark else 2
         problem = getattr(fault, "problem", None) or "not YAML"

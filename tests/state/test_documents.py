@@ -187,6 +187,43 @@ def test_an_exact_heading_comes_first_and_all_that_are_alike_count() -> None:
     assert list(documents.sections(text.partition("a\n")[2], "Errors")) == ["## 2. Errors\nb", "## 3. *Errors*\nc"]
 
 
+PLAIN_DESCRIPTIONS = (
+    *("Use when: x", "Use when:", "a: b: c", "*all*: that", "`git`: commits", "@x: y", "Use when: x # and y", "- a: b"),
+    'say "x": y',
+)
+
+
+@pytest.mark.parametrize("said", PLAIN_DESCRIPTIONS)
+@pytest.mark.parametrize("rest", ["", "  more: of it\n"])
+def test_a_description_with_a_colon_is_the_rest_of_its_line(said: str, rest: str) -> None:
+    """And the lines below that are indented; what is no YAML elsewhere stays a fault with its own line."""
+    head = f"name: x\ndescription: {said}\n{rest}license: MIT\n"
+    meta, body = documents.front_matter(f"---\n{head}---\nDo.\n", "p")
+    assert meta == {"name": "x", "description": f"{said} {rest.strip()}".strip(), "license": "MIT"}
+    assert body == "Do.\n"
+    with pytest.raises(BrokenFile) as caught:
+        documents.front_matter("---\nname: a: b\ndescription: d\n---\n", "p")
+    assert caught.value.line == 2
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("|\n  a: b\n  c", "a: b\nc"),
+        (">\n  a: b\n  c", "a: b c"),
+        ('"a: b"', "a: b"),
+        ("'a: b'", "a: b"),
+        ("[a]", ["a"]),
+    ],
+)
+def test_a_description_that_yaml_can_read_means_what_yaml_says(written: str, said: object) -> None:
+    """A block, a quoted text, a list; one that YAML cannot read in such a form stays a fault."""
+    assert documents.front_matter(f"---\ndescription: {written}\n---\n", "p")[0] == {"description": said}
+    for broken in ('"a": b', "'a': b", "[a: b", "| a: b"):
+        with pytest.raises(BrokenFile, match="does not parse"):
+            documents.front_matter(f"---\ndescription: {broken}\n---\n", "p")
+
+
 def test_blocks_know_their_lines() -> None:
     """An error message can name a fault by its line."""
     found = documents.blocks("# H\n\nwords\n\n```sh x\nrun\n```\n\n<b>\n\n    code\n")
