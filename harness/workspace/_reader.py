@@ -49,6 +49,7 @@ class WorkspaceReader:
         self.accepted: AcceptedFiles = acceptance.at(layout, commit, paths, self.known)
         self.paths = [path[len(self.prefix) :] for path in self.accepted.files]
         self.faults: list[str] = []  # of skipped texts
+        self.left_out: list[str] = []  # lines about what does not count
         self._read: dict[str, bytes] = {}
 
     def lay_over(self, texts: Mapping[str, bytes]) -> None:

@@ -64,7 +64,7 @@ class DiskReader(WorkspaceReader):
         self.known: dict[str, AcceptanceRow] = {}
         below = _nested(layout.folders.project)
         self.accepted = _OnDisk(layout, dict.fromkeys([*watched(self.of_user, self.more), *below]))
-        self.paths, self.faults = list(self.accepted.files), []
+        self.paths, self.faults, self.left_out = list(self.accepted.files), [], []
         self._read: dict[str, bytes] = {}
 
     def add(self, names: Iterable[str]) -> None:

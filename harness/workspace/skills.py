@@ -5,7 +5,6 @@ A prompt has names and descriptions. The body is loaded on demand, by the comman
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,11 +12,9 @@ from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
 from harness.state import documents
 
-NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-MAX_CHARS = {"name": 64, "description": 1024, "compatibility": 500}
+MAX_CHARS = {"description": 1024, "compatibility": 500}
 OPTIONAL_KEYS = {"license": str, "compatibility": str, "allowed-tools": (str, list), "metadata": dict}
 OFF = "To have no skills, write into config.toml: [workspace] skills = false"
-BOM = "\ufeff"
 
 
 class Skill(Record):
@@ -36,26 +33,25 @@ class Skill(Record):
 
 
 def parse(text: str, path: str, name: str) -> dict[str, Any]:
-    """{name, description, body} of a SKILL.md in the folder `name`; raises BrokenFile with the line. Keys outside the
-    specification are ignored."""
-    text = text.removeprefix(BOM).replace("\r\n", "\n")
+    """{name, description, body, misnamed} of a SKILL.md in the folder `name`, whose name counts; `misnamed` is a line for
+    another or none in the file, else "". Raises BrokenFile with the line. Keys outside the specification are ignored."""
     if not text.startswith("---\n"):
         raise _broken(path, "it has no front matter", 1)
     meta, body = documents.front_matter(text, path)
-    for key in ("name", "description"):
-        if not isinstance(meta.get(key), str) or not meta[key].strip():
-            raise _broken(path, f"'{key}' must be text, and not empty", _line(text, key))
+    if not isinstance(meta.get("description"), str) or not meta["description"].strip():
+        raise _broken(path, "'description' must be text, and not empty", _line(text, "description"))
     for key, most in MAX_CHARS.items():
         if len(str(meta.get(key, ""))) > most:
             raise _broken(path, f"'{key}' has more than {most} characters", _line(text, key))
     for key, kind in OPTIONAL_KEYS.items():
         if key in meta and not isinstance(meta[key], kind):  # type: ignore[arg-type]  # a literal table of types
             raise _broken(path, f"'{key}' is not of the right kind", _line(text, key))
-    if not NAME.fullmatch(meta["name"]):
-        raise _broken(path, "'name' must be lower-case letters, digits and single hyphens", _line(text, "name"))
-    if meta["name"] != name:
-        raise _broken(path, f"'name' must be '{name}', the name of its folder", _line(text, "name"))
-    return {"name": name, "description": " ".join(meta["description"].split()), "body": body.lstrip("\n")}
+    if not name.isprintable():
+        raise _broken(path, "the name of its folder has characters that cannot be shown", 1)
+    said = f"its name {meta['name']!r} is not that of its folder" if "name" in meta else "it has no name"
+    told = f"{path}, line {_line(text, 'name')}: {said}; the skill is loaded as '{name}'"
+    made = {"name": name, "description": " ".join(meta["description"].split()), "body": body.lstrip("\n")}
+    return {**made, "misnamed": "" if str(meta.get("name")) == name else told}
 
 
 def _broken(path: str, fault: str, line: int) -> BrokenFile:

@@ -56,10 +56,10 @@ class CliReading(Record):
 class WorkspaceSnapshot(Record):
     """The workspace of a run's agents. `sections`: of the stable part of the prompt; `memory`: the section of MEMORY.md
     or None; `told`: whether the prompt has AGENTS.md (CLAUDE.md, without one), so that a CLI must not read it too;
-    `left_out`: files that the CLI reads by itself, imports that are none, and fields of .mcp.json, in words; `tools`
-    None: no tools.json and no .mcp.json; `faults`: one line for each part that is invalid or not accepted; `grants`:
-    parts that require acceptance; `nested`: the AGENTS.md of folders below; `room`: tokens of the budget that are left
-    for their texts; `over`: files of a store, by path, over those of the project."""
+    `left_out`: a line for each file that the CLI reads by itself, import that is none, field of .mcp.json and name of a
+    skill; `tools` None: no tools.json and no .mcp.json; `faults`: one line for each part that is invalid or not accepted;
+    `grants`: parts that require acceptance; `nested`: the AGENTS.md of folders below; `room`: tokens of the budget that
+    are left for their texts; `over`: files of a store, by path, over those of the project."""
 
     user: str
     commit: str
@@ -106,8 +106,8 @@ def gather(
         sections=[],
         memory=None,
         told=False,
-        left_out=[],
-        skills=_skills(layout, reader) if table.skills else [],
+        left_out=reader.left_out,
+        skills=_skills(reader) if table.skills else [],
         subagents=_subagents(layout, reader) if table.subagents else [],
         tools=_tools(reader) if table.tools else None,
         waiting=reader.waiting,
@@ -256,11 +256,12 @@ def _ended(text: str) -> str:
     return text if not text or text.endswith("\n") else text + "\n"
 
 
-def _skills(layout: Layout, reader: WorkspaceReader) -> list[Skill]:
+def _skills(reader: WorkspaceReader) -> list[Skill]:
     """The skills sorted by name; those of a higher layer replace lower ones."""
     texts = reader.skills()
     parsed, faults = parse_all(skills.parse, texts)
     reader.faults += faults
+    reader.left_out += [one["misnamed"] for one in parsed.values() if one["misnamed"]]
     found = {
         one.name: Skill(
             name=one.name,

@@ -15,21 +15,38 @@ GOOD += "\n# Deploy\n\nRun it.\n"
 
 
 def test_name_description_and_body_are_read() -> None:
-    """With the line ends and the byte order mark of another system; keys of other programs are left alone."""
+    """Keys of other programs are left alone."""
     wanted = {"name": "deploy-it", "description": "How to deploy, and when.", "body": "# Deploy\n\nRun it.\n"}
-    assert parse(GOOD, "p", "deploy-it") == wanted
-    assert parse("\ufeff" + GOOD.replace("\n", "\r\n"), "p", "deploy-it") == wanted
+    assert parse(GOOD, "p", "deploy-it") == {**wanted, "misnamed": ""}
+    assert parse(GOOD.replace("name: deploy-it", "name: 2048"), "p", "2048")["misnamed"] == ""
+
+
+@pytest.mark.parametrize("folder", ["deploy-it", "Deploy", "deploy it", "v2.1", "a" * 65])
+@pytest.mark.parametrize("own", ["Deploy", "PDF Forms", "deploy--it", "other", "b" * 65, "[a, b]", '""', None])
+def test_a_skill_goes_by_the_name_of_its_folder(folder: str, own: str | None) -> None:
+    """Whatever its own name looks like, or if it has none: a line says so."""
+    text = GOOD.replace("name: deploy-it\n", "" if own is None else f"name: {own}\n")
+    made = parse(text, "skills/x/SKILL.md", folder)
+    assert made["name"] == folder
+    said = made["misnamed"]
+    if own == folder:
+        assert said == ""
+    else:
+        line = "line 1: it has no name" if own is None else "line 2: its name"
+        assert said.startswith(f"skills/x/SKILL.md, {line}") and said.endswith(f"loaded as '{folder}'")
+
+
+def test_a_folder_whose_name_cannot_be_shown_is_no_skill() -> None:
+    """A line break in it would end the line of a prompt."""
+    for name in ("a\nb", "a\x1b", "a\udcff"):
+        with pytest.raises(BrokenFile, match="characters that cannot be shown"):
+            parse(GOOD, "p", name)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "line", "words"),
     [
         ("---\nname", "name", 1, "no front matter"),
-        ("name: deploy-it\n", "", 1, "'name' must be text"),
-        ("name: deploy-it", "name: Deploy", 2, "lower-case"),
-        ("name: deploy-it", "name: deploy--it", 2, "single hyphens"),
-        ("name: deploy-it", "name: other", 2, "must be 'deploy-it'"),
-        ("name: deploy-it", "name: " + "a" * 65, 2, "more than 64"),
         ("license: MIT", "license: [MIT]", 6, "'license'"),
         (">\n  How to deploy,\n  and when.", '""', 3, "'description' must be text"),
         (">\n  How to deploy,\n  and when.", "a" * 1025, 3, "more than 1024"),

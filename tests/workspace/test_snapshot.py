@@ -85,6 +85,18 @@ def test_a_byte_order_mark_and_cr_reach_no_agent(house: House) -> None:
     assert b"Use tabs." in prompt and b"\r" not in prompt and b"\xef\xbb\xbf" not in prompt
 
 
+def test_a_skill_under_another_name_is_said_once(house: House) -> None:
+    """In `workspace show`; agents get it by its folder's name, and no prompt has the line."""
+    person(house, {"skills/deploy/SKILL.md": skill("Deploy It").replace("How to", "Use when:")})
+    found = shown(house)
+    assert [(one["name"], one["description"]) for one in found["skills"]] == [("deploy", "Use when: Deploy It")]
+    said = "skills/deploy/SKILL.md, line 2: its name 'Deploy It' is not that of its folder; the skill is loaded as 'deploy'"
+    assert found["left_out"] == [said]
+    prompt = ran(house)
+    assert "- deploy: Use when: Deploy It\n" in prompt and "is not that of" not in prompt
+    assert "Do it so." in house.harness("skill", "deploy").out
+
+
 @pytest.mark.parametrize("word", ["instructions", "knowledge", "skills"])
 def test_each_part_has_a_word_and_a_switch(house: House, word: str) -> None:
     """A role that does not read it, or a mission that turns it off, has a prompt without it."""
