@@ -122,13 +122,17 @@ LONG = "# Tool\n\n## 2. Output formats\n\nJSON.\n\n## Errors\n\n" + "More of it.
 
 
 def test_of_a_long_spec_a_section_that_does_not_exist_is_refused_with_those_that_do(house: House) -> None:
-    """A worker would not see what it is to build; what a heading of other form names is found, and its text is in the prompt."""
+    """In the conversation too: a worker would not see what it is to build. A heading of another form is found."""
     lay(house, [OLD])
     house.write("SPEC.md", LONG)
     refused = planned(house, **patch(row("F-002", spec_refs=["Formats", "errors"])))
     assert refused["accepted"] is False
     assert "SPEC.md has no heading 'Formats' of F-002; it has: Tool; 2. Output formats; Errors" in refused["reason"]
-    assert planned(house, **patch(row("F-002", spec_refs=["Output formats"])))["accepted"] is True
+    lost, good = (json.dumps(patch(row("F-002", spec_refs=[ref]))) for ref in ("gone", "Output formats"))
+    told_lost = f"echo '{lost}' | harness reply - >$TMPDIR/said 2>&1 && exit 9; grep \"no heading 'gone'\" $TMPDIR/said"
+    house.script("planner", {"run": told_lost}, {"run": f"echo '{good}' | harness reply -"})
+    assert house.role("planner").code == 0, house.result()
+    assert house.result()["accepted"] is True
     house.script("worker", reply(status="blocked", reason="x"))
     role(house, "worker", "F-002")
     prompt = house.prompt()
