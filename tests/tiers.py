@@ -209,6 +209,7 @@ LONG = {
     "test_a_signal_that_is_ignored_at_the_start_ends_nothing",
     "test_a_signal_to_run_sh_ends_every_lane",
     "test_a_small_real_call_shows_that_an_agent_can_work",
+    "test_a_spec_from_another_system_is_planned_once",
     "test_a_stalled_mission_shows_a_line_for_every_run_that_brought_nothing",
     "test_a_standard_input_that_stays_open_is_named",
     "test_a_start_settles_what_died_once_and_says_so",
