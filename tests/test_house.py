@@ -79,7 +79,6 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
         ("agents._configs", "agents.program", "agents._playbook", "agents._recording"),
         "files of agents",
     ),
-    "decision.gaps": ".gitmodules of the project",
     **dict.fromkeys(
         (
             "cli._run_view",
@@ -99,6 +98,7 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
             *(
                 "git.checkouts._sparse",
                 "git.checkouts.clones",
+                "git.checkouts.submodules",
                 "git.dotgit",
                 "git.landing",
                 "git.merges",

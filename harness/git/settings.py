@@ -336,15 +336,15 @@ def call(
     return done
 
 
-def alone(folder: str, config: str, *args: str) -> tuple[int, bytes, bytes]:
+def alone(folder: str, config: str, *args: str, extra: Mapping[str, str] = {}) -> tuple[int, bytes, bytes]:
     """One git call in `folder` that reads only the configuration file `config` and that of the repository there: (exit
-    code, stdout, stderr). Its writes are not durable, and no process outlives it. Raises GitHung."""
+    code, stdout, stderr); with the variables `extra`. Its writes are not durable, and no process outlives it. Raises GitHung."""
     env = {key: value for key, value in _surroundings(folder).items() if not key.startswith("GIT_CONFIG")}
     env |= {"GIT_CONFIG_GLOBAL": config, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CEILING_DIRECTORIES": os.path.dirname(folder)}
     env |= _overrides(folder, env) if RUN_PROGRAMS & {*args} else {}
     words = [*GIT, "-c", "core.fsync=none", *args]
     try:
-        return _guarded(words, cwd=folder, env=env, stdin=b"", wall_seconds=LIMIT_SECONDS, keep=_held)
+        return _guarded(words, cwd=folder, env=env | {**extra}, stdin=b"", wall_seconds=LIMIT_SECONDS, keep=_held)
     except TimeoutError:
         hung = f"git {args[0]} in {folder} did not end within {LIMIT_SECONDS:.0f} seconds and was ended."
         raise GitHung(f"{hung} A filter of your git configuration may hang: try the same command by hand.") from None
