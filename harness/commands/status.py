@@ -255,7 +255,7 @@ def ending(layout: Layout, word: str) -> list[str]:
     if word == "DONE":
         proof += [f"warning   {line}" for line in filter(None, [_behind(layout, now.view.newest)])]
         proof += [f"warning   {doubt.text}" for doubt in doubts.changed(layout)]
-        proof += [f"warning   {line}" for line in gaps.find(layout, State(layout).text(names.SPEC) or "", found)]
+        proof += [f"warning   {line}" for line in gaps.find(State(layout).text(names.SPEC) or "", found)]
     if word == "DONE" and (secrets := _secrets(layout)):
         more = f", and {len(secrets) - 1} more: {command('status')}" if len(secrets) > 1 else ""
         proof.append(f"warning   {secrets[0]}{more}")

@@ -8,7 +8,9 @@ from typing import Any
 
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.base.record import Record
+from harness.git import refs
 from harness.git import settings as git_settings
+from harness.git.checkouts import submodules
 from harness.mission import config, mission, roles
 from harness.mission.config import Config
 from harness.run import workspace_inputs as of_run
@@ -134,6 +136,8 @@ def _accept_changes(layout: Layout, paths: Sequence[str]) -> list[WaitingChange]
         settings = config.load(layout)
         snapshot.gather(layout, head, settings, snapshot.WORDS, known={**known, **{row.path: row for row in rows}})
         acceptance.append(layout, rows)
+        own = {submodules.ACCEPTED + row.blob: row.blob for row in rows if row.path == places.MODULES and row.blob}
+        refs.set_all(layout.folders.top, own)
     accepted = {row.path for row in rows}
     return [one for one in waiting if one.path in accepted]
 

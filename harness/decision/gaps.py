@@ -1,18 +1,16 @@
-"""Parts that a mission does not cover: sections of SPEC.md, the end of a long one, submodules. Warnings only."""
+"""Parts that a mission does not cover: sections of SPEC.md, the end of a long one. Warnings only."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from harness.base.encoding import few
-from harness.mission import contract
 from harness.mission.features import Feature
 from harness.mission.mission import SPEC_CHARS
-from harness.state import documents, files
-from harness.state.layout import Layout
+from harness.state import documents
 
 
-def find(layout: Layout, spec: str, planned: Sequence[Feature] = ()) -> list[str]:
+def find(spec: str, planned: Sequence[Feature] = ()) -> list[str]:
     """The warnings about this SPEC.md and its plan, if there is one yet."""
     refs = {ref for feature in planned for ref in feature.spec_refs}
     named = {line for ref in refs for _, _, line in documents.named(spec, ref)}
@@ -20,10 +18,6 @@ def find(layout: Layout, spec: str, planned: Sequence[Feature] = ()) -> list[str
     if len(spec) > SPEC_CHARS:
         whole = f"SPEC.md has {len(spec)} characters, and a prompt shows at most {SPEC_CHARS}"
         found.append(f"{whole}: the first of them, or the sections that its feature names")
-    modules = [] if "submodule" in contract.load(layout).setup else _submodules(layout)
-    if modules:
-        remedy = "if they are needed, the contract's setup has to run: git submodule update --init"
-        found.append(f"the trees of runs have no submodules ({few(modules)}); {remedy}")
     return found
 
 
@@ -38,9 +32,3 @@ def _left(spec: str, named: set[int]) -> Iterator[str]:
         if own and not named & {start, *(line for outer, line in around if outer > 1)}:
             yield title
         around.append((level, start))
-
-
-def _submodules(layout: Layout) -> list[str]:
-    """The folders of the repository's submodules, as .gitmodules names them."""
-    rows = [line.partition("=") for line in (files.read_text(f"{layout.folders.top}/.gitmodules") or "").split("\n")]
-    return [value.strip() for key, _, value in rows if key.strip() == "path"]

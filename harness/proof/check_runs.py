@@ -25,6 +25,7 @@ from harness.workplace import environment
 GRACE_SECONDS = 1.0
 EMPTY_FOLDER_SECONDS = 20.0
 NOT_FIRED = receipts.NOT_FIRED
+CONFIGURED = {"GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"}
 NAMED = re.compile(r"\$\{?[!#]?([A-Za-z_]\w*)|(?<![\w$-])([A-Za-z_]\w*)\+?=(?!=)")  # variables of a command
 OUT_OF_TIME = "interrupted: the time of --for or max_hours is over; the next start runs it again"
 GREEN_ON_NOTHING = (
@@ -121,9 +122,7 @@ def plain_variables(env: dict[str, str], command: str, place: CheckEnvironment) 
     kept = {*place.needs, *(name for pair in NAMED.findall(command) for name in pair)}
     wrapped = place.confinement is not None and place.confinement.tier == BUBBLEWRAP
     gone = {*environment.UNATTENDED, *([] if place.ports else ["PORT"]), *([] if wrapped else [supervise.TAG])}
-    left = {
-        name: value for name, value in env.items() if name in kept or (name not in gone and name[:10] != "GIT_CONFIG")
-    }
+    left = {name: value for name, value in env.items() if name in kept or (name not in gone and name not in CONFIGURED)}
     return {"TERM": "xterm", **left}
 
 

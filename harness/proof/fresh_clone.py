@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from harness.git import repository, settings
-from harness.git.checkouts import clones
+from harness.git.checkouts import clones, submodules
 from harness.git.settings import RecordedSettings
 from harness.mission import receipts
 from harness.mission.check_environment import CheckEnvironment
@@ -46,6 +46,8 @@ def clone(layout: Layout, folder: str, place: CheckEnvironment, recorded: Record
     branch = (repository.default_branch(layout.folders.top) or "main") if place.plain else ""
     with clones.persons(recorded, target) as config:
         clones.make(layout.folders.top, target, place.head, recorded, config, layout.folders.prefix, branch=branch)
+    found = submodules.find(layout.folders.top, place.head, recorded, target)
+    made.notes += [f"warning: {one}" for one in found if one.fault]
     if place.plain:
         clones.date_back(target, made.git, layout.folders.top)
         made.confinement = made.confinement and _at(os.path.realpath(layout.folders.top), target, made.confinement)

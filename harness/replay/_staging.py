@@ -108,6 +108,7 @@ def _make_tree(layout: Layout, past: RunAtOpen, settings: Config, place: Replica
     for path, name in context.dirty.items():  # a person's uncommitted changes during an old run
         whole = os.path.join(place.tree, path)
         files.replace_quickly(whole, objects.get(past.where, name)) if name else files.remove(whole)
+    starting.submodules_of(layout, context.head, place.tree)
     left = worktrees.carry(layout.folders.top, place.tree, settings.carry, layout.folders.prefix)
     return [f"not carried into the tree: {line}" for line in left]
 

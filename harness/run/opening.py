@@ -211,6 +211,8 @@ def _in_tree(want: RunRequest, run: OpenRun, agents: AgentChoice, tree: Tree) ->
     """The run in its prepared tree, with the agents that this tree permits."""
     layout, settings, tier = run.layout, run.settings, confine.tier(run.layout, run.settings)
     workplace.prepare(layout, tree, settings.carry)
+    modules = starting.submodules_of(layout, tree.position.head, tree.folder)
+    tree.notes += [f"warning: {one}" for one in modules if one.fault]
     for line in [*_unconfined(layout, tier), *tree.notes]:
         console.print_line(f"  {line}")
     available = [name for name, _ in agents.available]

@@ -12,7 +12,8 @@ from harness.base import clock, console, encoding
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.decision import gaps, rules
 from harness.git import dotgit, first_commit, merges, repository
-from harness.git.checkouts import commit_excludes
+from harness.git.checkouts import commit_excludes, submodules
+from harness.git.checkouts.submodules import Submodule
 from harness.git.landing import HELD
 from harness.git.repository import Position
 from harness.mission import config, mission, roles, runs
@@ -223,7 +224,8 @@ def mission_above(layout: Layout) -> str:
 def located(layout: Layout) -> list[str]:
     """Messages about a mission in a subfolder of a repository, about parts that it does not cover, and about committed
     states."""
-    found = [f"note: {line}" for line in [*gaps.find(layout, mission.asked_spec_text(layout) or ""), *_states(layout)]]
+    found = [f"note: {line}" for line in [*gaps.find(mission.asked_spec_text(layout) or ""), *_states(layout)]]
+    found += [f"note: {one}" for one in submodules_of(layout)]
     if not layout.folders.prefix:
         return found
     above = mission_above(layout)
@@ -232,6 +234,12 @@ def located(layout: Layout) -> list[str]:
         f"Its folder is {layout.folders.prefix} in the repository {layout.folders.top}; the branch is one of all of that.{rest}",
         *found,
     ]
+
+
+def submodules_of(layout: Layout, commit: str = "", folder: str = "") -> list[Submodule]:
+    """The submodules of a commit, by default of the mission's position, laid into `folder`; see `submodules.find`."""
+    known, commit = workplace.recorded(layout), commit or workplace.position(layout).head
+    return submodules.find(layout.folders.top, commit, known, folder) if known else []
 
 
 def unseen(layout: Layout) -> list[str]:

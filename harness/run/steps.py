@@ -119,7 +119,7 @@ def _live(want: RunRequest, steps: RoleSteps) -> int:
     warnings += [f"not in your commit: {path}" for path in result.kept_out] if run.entered else []
     warnings += workspace_inputs.words(run.outcome.landing.unaccepted)
     if result.accepted:
-        warnings += gaps.find(run.layout, run.outcome.prompt.spec, run.outcome.features)
+        warnings += gaps.find(run.outcome.prompt.spec, run.outcome.features)
     lines = [line_of(result), *(console.sanitise(f"  warning: {line}") for line in warnings)]
     console.print_line("\n".join(lines))
     if hooks.every(run.settings) and not signum:

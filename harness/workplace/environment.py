@@ -9,8 +9,9 @@ import sys
 from collections.abc import Collection, Mapping
 
 from harness.base.faults import NOT_PASSED
+from harness.git.checkouts import submodules
 from harness.mission.check_environment import CheckEnvironment
-from harness.process import variables
+from harness.process import drivers, variables
 from harness.process.confine import PRIVATE, Confinement
 from harness.process.supervise import TAG
 from harness.state import names
@@ -89,6 +90,7 @@ def of_check(base: Mapping[str, str], place: CheckEnvironment) -> dict[str, str]
     if place.git:
         env = {key: value for key, value in env.items() if not key.startswith("GIT_CONFIG")}
         env |= {"GIT_CONFIG_GLOBAL": place.git, "GIT_CONFIG_NOSYSTEM": "1"}
+    env |= drivers.variables(submodules.left_alone(place.root))
     return home_layer.variables(env, place.home, os.path.expanduser("~")) if place.home else env
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from harness.base import ids
 from harness.state.layout import Layout, home
 
-INSTRUCTIONS, TOOLS = "AGENTS.md", "tools.json"
+INSTRUCTIONS, TOOLS, MODULES = "AGENTS.md", "tools.json", ".gitmodules"
 IMPORTING, SERVERS = "CLAUDE.md", ".mcp.json"  # of another format, as are its skills, lowest first
 FOREIGN_SKILLS = (".claude/skills", ".agents/skills")
 NOT_READ = (  # of other formats, which `workspace show` names
@@ -105,7 +105,7 @@ def watched(layout: Layout, changed: Iterable[str], more: Sequence[str], read_by
     """The changed git paths that belong to a workspace, or that a CLI reads by itself."""
     below, own = layout.folders.prefix, tuple(read_by_clis)
     inside = [path for path in changed if path.startswith(below)]
-    return [path for path in inside if kind_of(name := path[len(below) :], more) or _is_of_cli(name, own)]
+    return [path for path in inside if kind_of(name := path[len(below) :], more) or _is_of_cli(name, (*own, MODULES))]
 
 
 def _is_of_cli(name: str, own: Sequence[str]) -> bool:

@@ -19,7 +19,7 @@ from harness.git import first_commit, repository
 from harness.git import settings as git_settings
 from harness.memory import archive, backlog, edits, identity, pages
 from harness.mission import config, contract, contract_log, features, issues, mission, order_log, roles, runs
-from harness.run import reconcile, recover, steps
+from harness.run import reconcile, recover, starting, steps
 from harness.run.machines import lane
 from harness.run.requests import orders
 from harness.state import files, journal, json_lines, manifests, names, raw
@@ -137,7 +137,8 @@ def _repository(layout: Layout) -> Iterator[Finding]:
 def _mission(layout: Layout) -> Iterator[Finding]:
     made = mission.load(layout)
     yield _ok("mission", made.id)
-    workplace.position(layout)  # raises a fault if the branch is gone
+    found = starting.submodules_of(layout)  # raises a fault if the branch is gone
+    yield from (Finding(state="warn" if one.fault else "ok", what=str(one)) for one in found)
 
 
 def _ledger(layout: Layout) -> Iterator[Finding]:

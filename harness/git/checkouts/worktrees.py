@@ -20,7 +20,7 @@ from harness.state import files
 LENGTHS, DIGITS = (40, 64), frozenset("0123456789abcdef")  # of a commit id
 PREFIX = "harness-"  # of the git folders of the harness's trees
 OURS = ("HEAD", "commondir", "gitdir", "locked", "index")
-SPARED = (*OURS, "logs", "modules")  # repositories of submodules that setup fetched
+SPARED = (*OURS, "logs")
 LARGE_FILE_BYTES = 1024 * 1024
 MANY_PATHS = 1000
 LOCKED = b"a mission of harness works here\n"

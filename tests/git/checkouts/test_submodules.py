@@ -12,6 +12,11 @@ import pytest
 from harness.git import settings
 from harness.git.checkouts import submodules
 from tests.git_repository import Repository, new
+from tests.missions import House
+from tests.planned import reply
+from tests.run.played import to_done
+
+HERE = "cat lib/a/text lib/a/deep/text"
 
 
 def library(folder: Path, *added: str) -> Repository:
@@ -34,6 +39,41 @@ def vendor(top: Repository) -> Repository:
     top.run("submodule", "-q", "update", "--init", "--recursive")
     top.run("commit", "-q", "-m", "modules")
     return found
+
+
+def vendored(house: House) -> House:
+    """A house whose repository has these submodules, by this plan."""
+    vendor(Repository(house.project))
+    house.config('agent = "scripted"')
+    rows = [{"id": "VAL-1", "claim": "It adds", "checks": [f"test -f 1.txt && {HERE}"]}]
+    setup = "git submodule update --init --recursive"
+    made = {"id": "F-1", "title": "Adding", "claims": ["VAL-1"]}
+    house.script("planner", reply(features=[made], contract=rows, setup=setup))
+    return house
+
+
+def test_a_mission_has_its_submodules_from_init_to_done(unbegun: House) -> None:
+    """Also nested ones, and in the clones of the sweep; no address is reached. A setup that still fetches them does nothing."""
+    house = vendored(unbegun)
+    clean = 'test -z "$(git status --porcelain)"'
+    house.script("worker", {"run": f"{HERE} && git status && {clean} && echo 1 >1.txt"})
+    said = to_done(house)
+    assert "note: submodule lib/a at " in said and "note: submodule lib/a/deep at " in said, said
+    assert [said.count(word) for word in ("available", "nobody", "warning: submodule")] == [2, 0, 0]
+    assert (house.tree / "lib/a/deep/text").read_text() == "of inner\n"
+    assert not list(house.tree.glob("lib/**/.git"))
+    assert "lib/a at" in house.harness("doctor").out
+
+
+def test_a_clone_for_checks_has_them(unbegun: House) -> None:
+    """Before its setup, which may still fetch them."""
+    house = vendored(unbegun)
+    setup = "```sh setup\ngit submodule update --init --recursive\n```"
+    rows = f"# Contract\n\n{setup}\n\n### VAL-1: It is there\n\n```sh check\n{HERE}\n```\n"
+    path = house.folder / "contract.md"
+    path.write_text(rows)
+    done = house.harness("verify", str(path), "--at", "HEAD")
+    assert done.code == 0, done
 
 
 def fill(top: Repository, folder: Path, commit: str = "", head: str = "") -> list[str]:
@@ -161,6 +201,30 @@ def test_a_name_or_path_that_leads_elsewhere_is_not_followed(
 def test_a_relative_address_is_that_of_git(address: str, outer: str, found: str) -> None:
     """Against the remote of the repository that the submodule is in."""
     assert submodules._resolved(address, outer) == found
+
+
+def test_an_address_by_a_run_waits_for_a_person(house: House) -> None:
+    """What they committed counts until they accept the file, or commit it."""
+    top = Repository(house.project)
+    vendor(top)
+    change = "git config -f .gitmodules submodule.own.url https://harness.invalid/x"
+    house.work({"run": f"echo 1 >1.txt && {change}"})
+    commit = house.git("rev-parse", "HEAD")
+    assert "harness.invalid" in house.git("show", f"{commit}:.gitmodules")
+    assert "https://harness.invalid" not in (before := house.harness("doctor").out) and "lib/a at" in before
+    assert ".gitmodules" in house.harness("workspace", "accept").out
+    assert "(https://harness.invalid/x): available" in house.harness("doctor").out
+
+
+def test_a_missing_pin_is_a_warning_of_the_run(house: House) -> None:
+    """Which goes on, since the work may not need it."""
+    vendor(Repository(house.project))
+    shutil.rmtree(house.project / ".git/modules")
+    house.script("worker", {"run": "echo 1 >1.txt"})
+    done = house.role("worker")
+    assert done.code == 0 and house.result()["outcome"] == "ok", done
+    assert (done.out + done.err).count("warning: submodule lib/a at ") == 1
+    assert "transport 'file' not allowed" in done.out + done.err
 
 
 def test_a_fetched_pin_needs_no_second_fetch(top: Repository, tmp_path: Path) -> None:
