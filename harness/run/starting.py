@@ -13,7 +13,6 @@ from harness.base.errors import NeedsPerson, UsageFault
 from harness.decision import gaps, rules
 from harness.git import dotgit, first_commit, merges, repository
 from harness.git.checkouts import commit_excludes, submodules
-from harness.git.checkouts.submodules import Submodule
 from harness.git.landing import HELD
 from harness.git.repository import Position
 from harness.mission import config, mission, roles, runs
@@ -236,7 +235,7 @@ def located(layout: Layout) -> list[str]:
     ]
 
 
-def submodules_of(layout: Layout, commit: str = "", folder: str = "") -> list[Submodule]:
+def submodules_of(layout: Layout, commit: str = "", folder: str = "") -> list[submodules.Submodule]:
     """The submodules of a commit, by default of the mission's position, laid into `folder`; see `submodules.find`."""
     known, commit = workplace.recorded(layout), commit or workplace.position(layout).head
     return submodules.find(layout.folders.top, commit, known, folder) if known else []
