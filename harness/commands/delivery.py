@@ -70,6 +70,7 @@ def land(where: Layout, onto: str, name: str, *, squash: bool, force: bool) -> L
     name, onto = name or f"land/{made.id}", onto or _began_from(project, made)
     if not force:
         _require_whole(where, made, tip)
+    refs.require_free(project, name)
     if landing.tip(project, name):
         raise UsageFault(f"The branch {name} exists. Choose another name: {command('land')} --as NAME")
     if (below := refs.position_of(project, onto)) is None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from harness.base.encoding import shell_word
+from harness.base.errors import NeedsPerson
 from harness.git import dotgit, settings
-from harness.git.repository import GitFailed, Position, run
+from harness.git.repository import BRANCHES, GitFailed, Position, run
 
 # Followed by the run's id. KEEP: its commit, set when the mission's position moves to it, or that of its snapshot, to
 # protect it from git gc. PARTIAL: its unfinished work.
 KEEP, PARTIAL = "refs/harness/keep/", "refs/harness/partial/"
+IN_THE_WAY = "The branch {branch} has no place beside your branch {name}. Rename yours: git branch -m {word} NEWNAME"
 
 
 def position_of(project: str, name: str) -> Position | None:
@@ -27,6 +30,15 @@ def positions(project: str, *prefixes: str) -> dict[str, Position]:
     out = run(project, "for-each-ref", "--format=%(objectname) %(tree) %(refname)", *prefixes)
     rows = [line.split(" ", 2) for line in out.decode("utf-8", "replace").split("\n") if line]
     return {name: Position(head=head, branch="", tree=tree) for head, tree, name in rows}
+
+
+def require_free(project: str, branch: str) -> None:
+    """Raise NeedsPerson if a branch, perhaps one without a commit, has a name above or below that of `branch`. 1 call."""
+    head = os.fsdecode(dotgit.head(project)).removeprefix("ref: ")
+    for ref in (*positions(project, BRANCHES + branch.partition("/")[0]), head):
+        name = ref.removeprefix(BRANCHES)
+        if name.startswith(f"{branch}/") or branch.startswith(f"{name}/"):
+            raise NeedsPerson(IN_THE_WAY.format(branch=branch, name=name, word=shell_word(name)))
 
 
 def is_ancestor(project: str, older: str, newer: str) -> bool:

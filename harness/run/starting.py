@@ -11,7 +11,7 @@ from harness.agents import registry, spenders
 from harness.base import clock, console, encoding
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.decision import gaps, rules
-from harness.git import dotgit, first_commit, merges, repository
+from harness.git import dotgit, first_commit, merges, refs, repository
 from harness.git.checkouts import commit_excludes, submodules
 from harness.git.landing import HELD
 from harness.git.repository import Position
@@ -85,6 +85,8 @@ def _require_startable(layout: Layout) -> Position:
     now = repository.position(layout.folders.top)
     if not now.branch:
         raise NeedsPerson(f"HEAD of {layout.folders.project} is detached. Check out a branch first: git switch NAME")
+    if not now.head or _needs_own(layout, now.branch):
+        refs.require_free(layout.folders.top, _own_branch(mission.new_id(layout.folders.project)))
     return now
 
 
@@ -101,13 +103,16 @@ def found(layout: Layout) -> None:
     lay_out(layout)
     base = now.head or _first_commit(layout, branch)
     made = Mission(id=name, created=created, host=host, branch=branch, base_commit=base)
-    if branch.removesuffix(HELD) in (
-        repository.default_branch(layout.folders.top),
-        *map(_own_branch, files.names(layout.path(names.ARCHIVED))),
-    ):
+    if _needs_own(layout, branch):
         made.branch = _own_branch(made.id)
         repository.switch_new(layout.folders.top, made.branch)
     write(layout, made, workplace.record(layout))
+
+
+def _needs_own(layout: Layout, branch: str) -> bool:
+    """Whether it is the repository's default branch, or that of an earlier mission: a new one begins a branch of its own."""
+    earlier = map(_own_branch, files.names(layout.path(names.ARCHIVED)))
+    return branch.removesuffix(HELD) in (repository.default_branch(layout.folders.top), *earlier)
 
 
 def found_apart(layout: Layout, name: str) -> None:

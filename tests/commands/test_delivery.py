@@ -162,6 +162,21 @@ def test_what_would_lose_work_is_refused_with_what_to_do(done: House) -> None:
     assert "Not finished: todo" in done.git("log", "--format=%B", f"main..{branch(done)}")
 
 
+@pytest.mark.parametrize(("there", "options"), [("land", ()), ("mine/1", ("--as", "mine"))])
+def test_a_branch_above_or_below_the_new_one_is_renamed_by_the_printed_command(
+    done: House, there: str, options: tuple[str, ...]
+) -> None:
+    """It is said before anything is made."""
+    done.git("branch", there, "main")
+    before = done.git("for-each-ref")
+    made = done.harness("land", *options)
+    assert (made.code, made.err.count("\n"), f" your branch {there}. " in made.err) == (11, 1, True), made
+    assert (done.git("for-each-ref"), delivery.load(done.layout)) == (before, [])
+    done.git(*made.err.split(": git ")[1].split())
+    (done.project / ".git/refs/heads/mine").mkdir(exist_ok=True)  # git leaves empty folders
+    assert done.harness("land", *options).code == 0
+
+
 def test_uncommitted_edits_stay_out_and_are_named(done: House) -> None:
     """They stop nothing, as they stop no run."""
     done.write("main.py", "print('later')\n")

@@ -72,6 +72,47 @@ def test_a_detached_head_is_a_persons_to_mend(unbegun: House) -> None:
     untouched(unbegun, unbegun.folder, NeedsPerson, "detached. .*git switch NAME")
 
 
+@pytest.mark.parametrize(
+    "commands",
+    [
+        ("branch harness",),
+        ("branch harness", "pack-refs --all"),
+        ("branch -m main harness",),
+        ("symbolic-ref HEAD refs/heads/harness", "branch -D main"),
+    ],
+)
+def test_a_branch_where_git_needs_a_folder_is_renamed_by_the_printed_command(
+    unbegun: House, commands: tuple[str, ...]
+) -> None:
+    """As a file, packed, as the default branch, and as one without a commit: nothing is written before."""
+    for command in commands:
+        unbegun.git(*command.split())
+    before = listing(unbegun.folder)
+    done = unbegun.harness("init")
+    assert (done.code, done.err.count("\n"), " your branch harness. " in done.err) == (11, 1, True), done
+    assert differences(before, listing(unbegun.folder)) == []
+    unbegun.git(*done.err.split(": git ")[1].split())
+    made = starting.start(unbegun.layout)
+    assert unbegun.git("branch", "--show-current") == made.branch
+    assert made.branch in ("NEWNAME", f"harness/{made.id}")
+
+
+@pytest.mark.parametrize(
+    "command", ["tag harness", "update-ref refs/remotes/origin/harness HEAD", "branch harness-1", "branch x/harness"]
+)
+def test_other_refs_of_that_name_are_not_in_the_way(unbegun: House, command: str) -> None:
+    """Git keeps them elsewhere."""
+    unbegun.git(*command.split())
+    made = starting.start(unbegun.layout)
+    assert made.branch == f"harness/{made.id}"
+
+
+def test_who_stands_on_a_branch_of_that_name_works_there(unbegun: House) -> None:
+    """The mission needs no other branch."""
+    unbegun.git("switch", "-q", "-c", "harness")
+    assert starting.start(unbegun.layout).branch == "harness"
+
+
 def test_a_format_that_we_do_not_know_is_refused(house: House) -> None:
     """A newer harness wrote it; the harness does not guess."""
     Path(house.layout.path(names.FORMAT)).write_text("3\n")
