@@ -61,11 +61,14 @@ def test_empty_front_matter_is_none_said() -> None:
         ("---\n0\n---\n", 2, "key: value"),
         ("---\n1: x\n---\n", 2, "key: value"),
         ("---\na: 1\nb: [\n---\n", 4, "does not parse"),
-        ("---\na: 1\nb: c: d\n---\n", 3, "does not parse"),
+        ("---\na: 1\nb: c: d\n---\n", 3, "does not parse .*; put the text with this ':' in quotes"),
+        ("---\na: 1\nä: ö\n  ü: x\n---\n", 4, "this ':' in quotes"),
+        ("---\na: [ü: x: y]\n---\n", 2, "this ':' in quotes"),
+        ("---\na: @x\n---\n", 2, "this '@' in quotes"),
         ("---\na: 1\n\tb: 2\n---\n", 3, "does not parse"),
         ("---\na: !!python/object:os.x 1\n---\n", 2, "does not parse"),
         ("---\na: 2026-13-45\n---\n", 2, "does not parse"),
-        ("---\na: \0\n---\n", 2, "does not parse"),
+        ("---\na: \0\n---\n", 2, r"does not parse \(not YAML\)"),
     ],
 )
 def test_malformed_front_matter_is_named_with_its_line(head: str, line: int, fault: str) -> None:
