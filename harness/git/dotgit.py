@@ -70,8 +70,7 @@ def commit(project: str) -> str:
 def commit_of(project: str, ref: str) -> str:
     """The commit id of a ref (full name), from its own file or packed-refs; "" if absent."""
     shared, name = folders(project)[1], os.fsencode(ref)
-    path = os.path.join(shared, ref)
-    own = None if os.path.isdir(path) else files.read(path)  # git leaves empty folders of names
+    own = files.read(os.path.join(shared, ref))
     packed = (files.read(shared + "/packed-refs") or b"").split(b"\n") if own is None else [own]
     found = next(
         (line.split()[0].decode() for line in packed if line.strip() and (own or line.endswith(b" " + name))), ""

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 
 from harness.base.encoding import shell_word
-from harness.base.errors import NeedsPerson
 from harness.git import dotgit, settings
 from harness.git.repository import BRANCHES, GitFailed, Position, run
 
@@ -33,12 +32,12 @@ def positions(project: str, *prefixes: str) -> dict[str, Position]:
 
 
 def require_free(project: str, branch: str) -> None:
-    """Raise NeedsPerson if a branch, perhaps one without a commit, has a name above or below that of `branch`. 1 call."""
+    """Raise GitFailed if a branch, perhaps one without a commit, has a name above or below that of `branch`. 1 call."""
     head = os.fsdecode(dotgit.head(project)).removeprefix("ref: ")
     for ref in (*positions(project, BRANCHES + branch.partition("/")[0]), head):
         name = ref.removeprefix(BRANCHES)
         if name.startswith(f"{branch}/") or branch.startswith(f"{name}/"):
-            raise NeedsPerson(IN_THE_WAY.format(branch=branch, name=name, word=shell_word(name)))
+            raise GitFailed(IN_THE_WAY.format(branch=branch, name=name, word=shell_word(name)))
 
 
 def is_ancestor(project: str, older: str, newer: str) -> bool:

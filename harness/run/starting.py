@@ -77,17 +77,19 @@ def _finish_archiving(layout: Layout) -> None:
         console.print_line(f"  {said}")
 
 
-def _require_startable(layout: Layout) -> Position:
-    """The position of the repository; raises the fault that prevents a mission."""
+def _require_startable(layout: Layout) -> tuple[Position, bool]:
+    """The position of the repository, and whether a mission gets a branch of its own; raises the fault that prevents one."""
     first_commit.require(layout.folders.project)
     first_commit.require_version(layout.folders.top)
     require_spec(layout)
     now = repository.position(layout.folders.top)
     if not now.branch:
         raise NeedsPerson(f"HEAD of {layout.folders.project} is detached. Check out a branch first: git switch NAME")
-    if not now.head or _needs_own(layout, now.branch):
+    earlier = map(_own_branch, files.names(layout.path(names.ARCHIVED)))
+    own = now.branch.removesuffix(HELD) in (repository.default_branch(layout.folders.top), *earlier) or not now.head
+    if own:
         refs.require_free(layout.folders.top, _own_branch(mission.new_id(layout.folders.project)))
-    return now
+    return now, own
 
 
 def found(layout: Layout) -> None:
@@ -97,22 +99,16 @@ def found(layout: Layout) -> None:
         if os.path.isdir(state_home()):
             os.chmod(state_home(), 0o700)
         return
-    now = _require_startable(layout)
+    now, own = _require_startable(layout)
     name, branch = mission.new_id(layout.folders.project), now.branch
     created, host = clock.stamp(clock.now()), os.uname().nodename
     lay_out(layout)
     base = now.head or _first_commit(layout, branch)
     made = Mission(id=name, created=created, host=host, branch=branch, base_commit=base)
-    if _needs_own(layout, branch):
+    if own:
         made.branch = _own_branch(made.id)
         repository.switch_new(layout.folders.top, made.branch)
     write(layout, made, workplace.record(layout))
-
-
-def _needs_own(layout: Layout, branch: str) -> bool:
-    """Whether it is the repository's default branch, or that of an earlier mission: a new one begins a branch of its own."""
-    earlier = map(_own_branch, files.names(layout.path(names.ARCHIVED)))
-    return branch.removesuffix(HELD) in (repository.default_branch(layout.folders.top), *earlier)
 
 
 def found_apart(layout: Layout, name: str) -> None:

@@ -19,7 +19,6 @@ from harness.state import files
 SHORTEST_FENCE = 3
 DESCRIPTION = re.compile(r"^description:[ \t]+(?=[^\s|>'\"\[])", re.MULTILINE)  # whose value begins without quotes
 NUMBERING = re.compile(r"^(§ ?)?\d+(\.\d+)*[.):]? ")  # of a heading
-OF_YAML = tuple(":@`%")  # signs that a text has only in quotes
 
 
 class Block(Record):
@@ -62,7 +61,7 @@ def _yaml(head: str, path: str) -> Any:
         line = mark.line + 2 if mark else 2
         problem = getattr(fault, "problem", None) or "not YAML"
         at = (f"{head}\n".split("\n")[mark.line] if mark else "")[getattr(mark, "column", 0) :][:1]
-        problem += f"; put the text with this '{at}' in quotes" if at in OF_YAML else ""
+        problem += f"; put the text with this '{at}' in quotes" if at in (*":@`%",) else ""
         raise BrokenFile(
             path, f"the front matter does not parse ({problem})", line=line, remedy="Correct it."
         ) from None

@@ -14,7 +14,7 @@ from harness.base.errors import HarnessError
 from harness.builtin.loop.exchange import CONFIG, ModelFault, RequestSent, Sent
 
 LONGEST_FAULT = 400  # characters of what a vendor or the library says
-NOT_THERE = (404, 405)  # where a web page is that of another server
+NOT_THERE = (404, 405)  # of an address where no model is; a web page with it is that of another server
 
 
 class OutgoingRequest:
@@ -24,6 +24,7 @@ class OutgoingRequest:
     fault: Exception | None = None
     begun = False
     answer: httpx2.Response | None = None
+    address = ""  # of the answer, without what may be secret
 
     def __init__(self, sent: RequestSent, *, only_kept: bool = False) -> None:
         self.sent, self.only_kept, self.body = sent, only_kept, b""
@@ -39,6 +40,11 @@ class OutgoingRequest:
 
 
 current: ContextVar[OutgoingRequest] = ContextVar("current")  # what this task sends
+
+
+def not_there(status: int) -> str:
+    """The address of the last answer and what it is made of, if this status says that no model is there; else ""."""
+    return f"{current.get().address}: are model and base_url right?" if status in NOT_THERE else ""
 
 
 class RequestRecorder:
@@ -69,13 +75,14 @@ class RequestRecorder:
 
 async def comes_in(response: httpx2.Response) -> None:
     """Keep hold of the answer. A redirect is that of a wrong address, and so is a web page whose status says nothing else."""
-    page = "text/html" in response.headers.get("content-type", "")
+    going, page = current.get(), "text/html" in response.headers.get("content-type", "")
+    going.address = str(response.url.copy_with(userinfo=b"", query=None))
     what = "answers with a web page" if page and (response.is_success or response.status_code in NOT_THERE) else ""
     if response.has_redirect_location:
         what = f"redirects to {response.headers['location']}"
     if what:
-        raise ModelFault(CONFIG, f"{response.url.host} {what} (status {response.status_code}): is base_url right?")
-    current.get().answer = response
+        raise ModelFault(CONFIG, f"{going.address} {what} (status {response.status_code}): is base_url right?")
+    going.answer = response
 
 
 def unmade(fault: Exception, parameters: dict[str, Any], what: str = "request") -> ModelFault:

@@ -41,6 +41,8 @@ COLUMNS = {"chat": "chat", "responses": "responses", "messages": "anthropic", "g
 LIMITS = Limits(waits=[0.01] * 4, max_steps=4)  # as many tries as unless set
 PATIENT = 60.0  # seconds for a request that is no matter of time
 NOWHERE = "http://127.0.0.1:9"
+ADDRESS = r"http://127.0.0.1:\d+/\w[^ ?]*"
+MADE_OF, WEB_PAGE = rf"\({ADDRESS}: are model and base_url right\?\)$", rf"^{ADDRESS} answers with a web page \(status "
 BROKEN_OFF = "broke off before its end"
 READ, OTHER = Tool("read_file", '{"path": "a.txt"}'), Tool("read_file", '{"path": "b.txt"}', "call-2")
 THOUGHT = Thought("Hmm, I think.", "c2lnbmVk")
@@ -168,7 +170,9 @@ SCENARIOS = [
     failed("a used up quota", "a person has to pay", "auth", fails("quota", 7), "status 4..: You.* (quota|credit)"),
     failed("an invalid key", "a person has to set another", "auth", fails("key"), "status 40.: .*(key|KEY)"),
     failed("403", "a person has to ask for it", "auth", fails("forbidden"), "status 403: "),
-    failed("404, an unknown model", "a person has to name another", "config", fails("unknown"), "status 404: "),
+    failed("404, an unknown model", "a person has to name another", "config", fails("unknown"),
+           rf"^status 404: .*{MADE_OF}"),
+    failed("404, an unknown address", "a person has to name another", "config", sends(404, '{"detail":"Not Found"}'), MADE_OF),
     failed("400", "the reason has the vendor's words", "config", fails("invalid"), "status 400: .*temperature"),
     failed("400, the context is too long, in a run", "it ends", "agent_error", fails("too long"), "status 400: .*1[02]"),
     failed("the context is too long, as an event", "it ends", "agent_error", breaks("too long"), "status 400: .*1[02]"),
@@ -180,9 +184,9 @@ SCENARIOS = [
     failed("503, again and again", AGAIN, "limit", fails("down"), "status 5(03|29): "),
     failed("502 with a web page", AGAIN, "limit", sends(502, "<h1>Bad\ngateway", PAGE), "status 502: <h1>Bad gateway"),
     failed("an overload as an event in a text", AGAIN, "limit", breaks("down", "Half"), "overloaded|Overloaded", estimated=True),
-    failed("a web page", "the address is wrong", "config", sends(200, "<html>", PAGE), r"a web page \(status 200\): is base_url"),
+    failed("a web page", "the address is wrong", "config", sends(200, "<html>", PAGE), WEB_PAGE + r"200\): is base_url"),
     failed("404 with a web page", "the address is wrong", "config", sends(404, "<html>", PAGE),
-           r"a web page \(status 404\): is base_url"),
+           WEB_PAGE + r"404\): is base_url"),
     failed("a redirect", "the address is wrong; the reason has both", "config", sends(307, "", Location=NOWHERE),
            rf"redirects to {NOWHERE} \(status 307\)"),
     failed("no server there", AGAIN, "limit", hangs_up, rf"\({NOWHERE}\)", url=NOWHERE),
