@@ -10,6 +10,7 @@ from itertools import groupby
 from shutil import which
 
 from harness.base import clock, encoding, schema
+from harness.base.encoding import shell_word
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.base.record import Record
 from harness.decision import overview, views
@@ -77,7 +78,7 @@ def land(where: Layout, onto: str, name: str, *, squash: bool, force: bool) -> L
         raise UsageFault(f"There is no branch and no commit '{onto}'. See: git branch")
     steps = _steps(where, tip, below.head, made.base_commit)
     if not steps:
-        raise UsageFault(f"{onto} has all work of {made.id} already. To see it: git log {onto}")
+        raise UsageFault(f"{onto} has all work of {made.id} already. To see it: git log {shell_word(onto)}")
     whole = _whole(project, made, onto, below.head, tip)
     parts = [steps]
     for parts in [] if squash else _ways(steps):
@@ -121,7 +122,7 @@ def _whole(project: str, made: Mission, onto: str, below: str, tip: str) -> str:
         below = repository.commit_tree(project, repository.tree_of(project, below), [made.base_commit], "")
     found = merges.tree_of(project, below, tip)
     if found.conflicts:
-        settle = f"git switch {made.branch} && git merge {onto}, then {command()} and {command('land')}"
+        settle = f"git switch {shell_word(made.branch)} && git merge {shell_word(onto)}, then {command()} and {command('land')}"
         raise NeedsPerson(f"{onto} and the mission both changed {encoding.few(found.conflicts)}. Settle it: {settle}")
     return found.tree
 
@@ -204,7 +205,7 @@ def _receipts(status: ClaimStatus) -> str:
 
 def _request(where: Layout, name: str, steps: list[_Step]) -> str:
     """The text of a pull request: the work, its receipts, and the contract with which anybody can verify it."""
-    again = f"In a clone, by hand as below; with the mission's folder: `{command('verify')} --at {name}`."
+    again = f"In a clone, by hand as below; with the mission's folder: `{command('verify')} --at {shell_word(name)}`."
     contract = (State(where).text(names.CONTRACT) or "").partition("\n")[2].strip()
     return f"# {_message(where, steps)}\n## How to verify\n\n{again}\n\n{contract}\n"
 
@@ -212,14 +213,15 @@ def _request(where: Layout, name: str, steps: list[_Step]) -> str:
 def lines(where: Layout, made: LandedBranch) -> list[str]:
     """The new branch, for a person: its commits, where the old commit is kept, and the next commands."""
     log = repository.log_lines(where.folders.top, made.base, made.branch)[::-1]
+    new, is_commit = shell_word(made.branch), not landing.tip(where.folders.top, made.onto)
     edited = repository.dirty(where.folders.top) if workplace.on_branch(where, mission.load(where)) else []
     return [
         f"{made.branch}: {len(log)} commit{'s' * (len(log) != 1)} on {made.onto}",
         *(f"  {line}" for line in log),
         *([f"without   your uncommitted edits of {encoding.few(edited)}"] if edited else []),
         f"kept      {made.was[:12]}, by {made.ref}; old and new ids: {where.shown(names.LANDINGS)}",
-        f"look      git log -p {made.base[:12]}..{made.branch}",
-        f"merge     git switch {made.onto} && git merge --ff-only {made.branch}",
+        f"look      git log -p {made.base[:12]}..{new}",
+        f"merge     git switch {new if is_commit else f'{shell_word(made.onto)} && git merge --ff-only {new}'}",
         f"text      {where.shown(names.PULL_REQUEST)}, for a pull request",
     ]
 
@@ -230,7 +232,7 @@ def request(where: Layout, made: LandedBranch) -> str:
     base = ["--base", made.onto] if landing.tip(where.folders.top, made.onto) else []
     text = ["--title", _title(where), "--body-file", where.path(names.PULL_REQUEST)]
     steps = [["git", "push", "-u", "origin", made.branch], ["gh", "pr", "create", "--head", made.branch, *base, *text]]
-    shown, said = " && ".join(" ".join(map(encoding.shell_word, words)) for words in steps), ""
+    shown, said = " && ".join(" ".join(map(shell_word, words)) for words in steps), ""
     if which("gh") is None:
         return f"open      {shown}"
     for words in steps:

@@ -292,7 +292,8 @@ def cost(known: float | None, uncounted: int) -> str:
 
 
 def _merge(layout: Layout, branch: str) -> list[str]:
-    target, more = _target(layout, branch), f"{command('status')}; so do: runs list, memory show, usage, log"
+    target, branch = _target(layout, branch), encoding.shell_word(branch)
+    more = f"{command('status')}; so do: runs list, memory show, usage, log"
     if not target:
         return [f"look      git switch {branch}", f"look      {more}"]
     return [
@@ -307,7 +308,7 @@ def _target(layout: Layout, branch: str) -> str:
     named = repository.default_branch(layout.folders.top) or ""
     own = ("", branch, branch + HELD)
     others = [name for name in (named, *there) if name not in own and not name.startswith("harness/")]
-    return next((name for name in others if name in there or name == named), "")
+    return next((encoding.shell_word(name) for name in others if name in there or name == named), "")
 
 
 def _remedy(layout: Layout, view: View, word: str) -> list[str]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-from harness.base.encoding import few
+from harness.base.encoding import few, shell_word
 from harness.git import repository, settings
 from harness.state.layout import command
 
@@ -43,7 +43,7 @@ def find(project: str, commit: str, paths: Iterable[str]) -> list[str]:
 
 def waits(project: str, branch: str, held: str, at: str, found: list[str]) -> str:
     """The message for a person whose folder stays at a commit because of these files."""
-    about = {"folder": project, "at": at[:12], "held": held, "branch": branch, "files": few(found)}
+    about = {"folder": project, "at": at[:12], "held": held, "branch": shell_word(branch), "files": few(found)}
     return WAITS.format(**about, accept=command("workspace accept"))
 
 

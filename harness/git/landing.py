@@ -161,8 +161,8 @@ def _hold(project: str, landing: Landing, also: tuple[str, ...]) -> str:
 def _stay(project: str, landing: Landing, why: str, also: tuple[str, ...]) -> str:
     """Move the branch alone, because a person's changes are in the way of the files; returns a line for them."""
     branch = landing.follows or landing.branch
-    fault = "" if landing.follows else _hold(project, landing, also)
-    return fault or STAYS.format(folder=project, at=landing.old[:12], held=branch + HELD, why=why, branch=branch)
+    word, fault = encoding.shell_word(branch), "" if landing.follows else _hold(project, landing, also)
+    return fault or STAYS.format(folder=project, at=landing.old[:12], held=branch + HELD, why=why, branch=word)
 
 
 def drop_held(project: str, branch: str, commit: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 
-from harness.base.encoding import few
+from harness.base.encoding import few, shell_word
 from harness.base.record import Record
 from harness.git import landing, refs, repository, settings
 from harness.git.repository import BRANCHES, GitFailed
@@ -37,7 +37,7 @@ def take_edits(project: str, branch: str) -> PersonEdits:
     """
     note, ref = landing.finish(project), BRANCHES + branch
     if not landing.is_here(project, branch):
-        return PersonEdits(note=f"Edits are taken on {branch}, and another branch is checked out: git switch {branch}")
+        return PersonEdits(note=f"Edits wait while another branch is checked out: git switch {shell_word(branch)}")
     if landing.unfinished(project) or not _edited(project):
         return PersonEdits(note=note)
     with landing.IndexLock(project) as lock:  # from here on the person's git cannot switch or commit
@@ -56,7 +56,7 @@ def take_edits(project: str, branch: str) -> PersonEdits:
 
 def words(project: str, branch: str, commit: str, how: str = "") -> str:
     """The command that merges the commit into the branch, for a person. 0 calls."""
-    return f"{'' if landing.is_here(project, branch) else f'git switch {branch} && '}git merge {how}{commit[:12]}"
+    return f"{'' if landing.is_here(project, branch) else f'git switch {shell_word(branch)} && '}git merge {how}{commit[:12]}"
 
 
 def _edited(project: str) -> bool:

@@ -110,9 +110,9 @@ def _played(records: Records, folder: str, config: bytes | None, due: rules.Deci
         with Replica(records, folder, config) as replica:
             return _Playback(records, replica, due).all()
     except GitFailed as fault:
-        top = records.layout.folders.top
+        top = encoding.shell_word(records.layout.folders.top)
         whole = f"its commits in {top} are incomplete, so it cannot be played back: {fault}"
-        raise BrokenFile(records.where.state, whole.rstrip("."), remedy=f"See: git -C '{top}' fsck") from None
+        raise BrokenFile(records.where.state, whole.rstrip("."), remedy=f"See: git -C {top} fsck") from None
 
 
 class _Playback:

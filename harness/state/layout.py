@@ -146,22 +146,16 @@ def home() -> str:
 def command(words: str = "") -> str:
     """A harness command that the reader can paste: run.sh as it was started (HARNESS_CALLED), else `harness`; with `-C
     DIR` (HARNESS_AT) if given."""
-    called, own = _word(os.environ.get("HARNESS_CALLED") or "harness"), os.environ.get("HOME", "") + "/"
+    called, own = encoding.shell_word(os.environ.get("HARNESS_CALLED") or "harness"), os.environ.get("HOME", "") + "/"
     if len(own) > 2 and called.startswith(own):
         called = "~/" + called.removeprefix(own)
     folder = os.environ.get("HARNESS_AT", "")
-    return " ".join(filter(None, (called, f"-C {_word(folder)}" if folder else "", words)))
+    return " ".join(filter(None, (called, f"-C {encoding.shell_word(folder)}" if folder else "", words)))
 
 
 def restoring() -> str:
     """The remedy for a damaged queue or contract."""
     return f"To go back to an earlier state: {command('snapshot list')}, then: {command('snapshot restore ID')}"
-
-
-def _word(text: str) -> str:
-    """`text` quoted as one shell word."""
-    plain = text.replace("/", "").replace(".", "").replace("-", "").replace("_", "").isalnum()
-    return text if plain else "'" + text.replace("'", "'\\''") + "'"
 
 
 def state_home() -> str:

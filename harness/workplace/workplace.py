@@ -121,7 +121,7 @@ def position(layout: Layout) -> Position:
 
 def _gone(layout: Layout, made: Mission) -> str:
     gone = f"The mission's branch {made.branch} is gone from {layout.folders.top}"
-    again = f"git branch {made.branch} {made.base_commit[:12]}"
+    again = f"git branch {encoding.shell_word(made.branch)} {made.base_commit[:12]}"
     return (
         f"{gone}. To begin again from its base: {again}   or begin another mission: {command('init --new --abandon')}"
     )

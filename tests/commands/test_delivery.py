@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
-from harness.commands import delivery
+from harness.commands import delivery, status
 from harness.mission import mission
 from tests.missions import PROGRAM, Done, House, copied, enter, listing
 from tests.planned import reply, role, worked
+from tests.printed_commands import own, printed, shell
 
 GH = """#!/bin/sh
 printf '%s\\n' "$@" > "{folder}/gh-called"
@@ -174,6 +176,63 @@ def test_a_branch_above_or_below_the_new_one_is_renamed_by_the_printed_command(
     assert (done.git("for-each-ref"), delivery.load(done.layout)) == (before, [])
     done.git(*made.err.split(": git ")[1].split())
     assert done.harness("land", *options).code == 0
+
+
+def branches(house: House, command: str) -> None:
+    """Run a command that merges, and see that the branch that is checked out afterwards has all work."""
+    shell(house, command)
+    assert (house.project / "1.txt").exists() and (house.project / "2.txt").exists()
+
+
+def test_the_work_is_looked_at_and_merged_as_the_status_says(done: House) -> None:
+    """Into a branch whose name the shell would read otherwise."""
+    done.git("branch", "-m", "main", "#1&x")
+    said = "\n".join(status.ending(done.layout, "DONE"))
+    assert "1.txt" in shell(done, printed("commands.status: git diff …...…", said)).out
+    branches(done, printed("commands.status: git switch … && git merge …", said))
+
+
+def test_work_without_another_branch_is_switched_to(done: House) -> None:
+    """There is nothing to merge into."""
+    name = mission.load(done.layout).branch
+    done.git("branch", "-q", "-D", "main")
+    done.git("switch", "-q", "--detach")
+    said = "\n".join(status.ending(done.layout, "DONE"))
+    shell(done, printed("commands.status: git switch …", said))
+    assert done.git("branch", "--show-current") == name
+
+
+def test_what_was_landed_is_looked_at_merged_and_verified(done: House) -> None:
+    """Also on top of a commit that no branch has."""
+    base = done.git("rev-parse", "--short", "main")
+    said = done.harness("land", "--onto", "#1&x").err
+    assert "main" in shell(done, printed("commands.delivery: git branch", said)).out
+    for number, onto in enumerate(("main", base)):
+        name = f"#{number}&x"
+        made = done.harness("land", "--onto", onto, "--as", name)
+        assert "1.txt" in shell(done, printed("commands.delivery: git log -p …..…", made.out)).out
+        found = re.search(r"merge     (git .*)", made.out)
+        assert found, made
+        branches(done, found[1])
+        command = printed("commands.delivery: harness verify --at …", done.read("pull-request.md"))
+        assert own(done, command).code == 0
+        done.git("switch", "-q", mission.load(done.layout).branch)
+    said = done.harness("land", "--onto", "HEAD").err
+    assert "Part" in shell(done, printed("commands.delivery: git log …", said)).out
+
+
+def test_a_conflict_with_the_base_is_settled_by_hand(done: House) -> None:
+    """Git leaves the conflict to the person; once they have settled it, the mission is landed."""
+    mine = mission.load(done.layout).branch
+    done.git("switch", "-q", "main")
+    done.write("main.py", "print('theirs')\n")
+    done.git("commit", "-q", "-a", "-m", "theirs")
+    command = printed("commands.delivery: git switch … && git merge …", done.harness("land").err)
+    shell(done, command, code=1)
+    done.write("main.py", "print('both')\n")
+    done.git("commit", "-q", "-a", "-m", "both")
+    assert done.git("branch", "--show-current") == mine
+    assert "git merge" not in done.harness("land").err
 
 
 def test_uncommitted_edits_stay_out_and_are_named(done: House) -> None:

@@ -93,7 +93,7 @@ def test_identity_files_lie_side_by_side() -> None:
         ("./run.sh", "./run.sh status"),
         ("/home/me/harness/run.sh", "~/harness/run.sh status"),
         ("/opt/harness-1.0/run.sh", "/opt/harness-1.0/run.sh status"),
-        ("/home/me/my tools/it's/run.sh", "'/home/me/my tools/it'\\''s/run.sh' status"),
+        ("/home/me/my tools/it's/run.sh", """'/home/me/my tools/it'"'"'s/run.sh' status"""),
     ],
 )
 def test_a_command_is_told_as_it_can_be_typed(monkeypatch: pytest.MonkeyPatch, called: str | None, said: str) -> None:

@@ -143,5 +143,6 @@ def _now(layout: Layout, name: str, at: str, commit: str) -> bytes:
 def _said(layout: Layout, before: str, branch: str, then: PastState) -> list[str]:
     """Messages for the person."""
     lines = [f"not exact: {line}" for line in snapshots.is_whole(layout, then)]
-    lines.append(f"the mission continues there; the branch {before} and your folder are unchanged: git switch {branch}")
+    there = encoding.shell_word(branch)
+    lines.append(f"the mission continues there; the branch {before} and your folder are unchanged: git switch {there}")
     return lines
