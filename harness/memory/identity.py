@@ -26,6 +26,7 @@ from harness.memory.curation import growth
 from harness.memory.curation.growth import Evidence, Graduation
 from harness.memory.pages import MemoryPage, PageItem
 from harness.state import files, json_lines
+from harness.state.layout import command
 from harness.stores.disk import DiskStore
 from harness.stores.store import ABSENT, Value
 
@@ -304,7 +305,7 @@ def forget(folder: str, role: str, text: str) -> None:
         section = page.sections[0]
         found = next((item for item in section.items() if item.text == text), None)
         if found is None and (role, text) not in taken_back:
-            raise UsageFault(f"{role}.md has no line '{text}' of the harness. `harness identity list` shows them.")
+            raise UsageFault(f"{role}.md has no line '{text}' of the harness. See: {command('identity list')}")
         section.lines = [line for line in section.lines if line is not found]
         now.put_pages({role: render(page)}, list(dict.fromkeys([*taken_back, (role, text)])))
 

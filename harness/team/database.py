@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from harness.base.errors import BrokenFile, NeedsPerson, UsageFault
 from harness.base.record import Record
 from harness.state import files
+from harness.state.layout import command
 from harness.stores.database import Database, Execute, Row, open_database
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations")
@@ -112,11 +113,11 @@ def open_team(url: str) -> Team:
             if version
             else "it has no team tables"
         )
-        raise BrokenFile(database.where, words, remedy="Run: harness team init.")
+        raise BrokenFile(database.where, words, remedy=f"Run: {command('team init')}")
     if unrestricted:
         raise NeedsPerson(
             f"{database.where}: the role {unrestricted[0]['rolname']} bypasses row-level security. Name a role in [team]"
-            " database that is not a superuser, and run: harness team init --as postgresql://OWNER@HOST/DATABASE"
+            f" database that is not a superuser, and run: {command('team init')} --as postgresql://OWNER@HOST/DATABASE"
         )
     return Team(database)
 

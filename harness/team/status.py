@@ -7,6 +7,7 @@ from typing import Literal
 
 from harness.base.errors import RequestRefused, UsageFault
 from harness.base.record import Record
+from harness.state.layout import command
 from harness.stores.database import Row
 from harness.team import _audit, _projections, directory
 from harness.team.database import Attribution, Team, Transaction, new_id
@@ -187,7 +188,7 @@ def _check_access(tx: Transaction, thread_id: str, who: str) -> None:
     """Raises RequestRefused unless `who` is the thread's user or agent, or may write in its space."""
     row, (kind, holder) = directory.thread(tx, thread_id), directory.find_holder(tx, who)
     if holder["id"] != row[f"{kind}_id"] and directory.granted_mode(tx, row["space_id"], kind, holder["id"]) != "write":
-        raise RequestRefused(f"{who} may not change the thread '{row['name']}'. See: harness team grant.")
+        raise RequestRefused(f"{who} may not change the thread '{row['name']}'. See: {command('team grant --help')}")
 
 
 def _next_number(tx: Transaction, thread_id: str, who: str) -> int:
