@@ -73,8 +73,11 @@ def test_a_damaged_session_is_named_and_repaired(house: House) -> None:
         log = house.project / ".harness/sessions/default/default/log.jsonl"
         log.write_bytes(log.read_bytes().replace(b"pelicans", b"pelicanz", 1))
         done = house.harness("ask", "hello")
-        assert done.code == 65 and "harness sessions repair" in done.err
-        done = house.harness("sessions", "repair", "default")
+        words = re.findall(r"`harness (.*?)`", done.err)
+        assert done.code == 65 and words == ["sessions repair SESSION --user USER"]
+        user, session = log.parent.parts[-2:]  # from the path that the message names
+        assert str(log) in done.err
+        done = house.harness(*words[0].replace("SESSION", session).replace("USER", user).split())
         assert done.code == 0 and "rows of the log stay" in done.out and "damaged/000001.jsonl" in done.out
         assert house.harness("ask", "hello").code == 0
         shown = house.harness("sessions", "show", "default", "--messages").out

@@ -10,8 +10,8 @@ from harness.base.errors import BrokenFile
 
 DIGEST_CHARS = 32  # of a SHA-256: 128 bits
 REMEDY = (
-    "Nothing was changed. `harness sessions repair` keeps what can be read; or restore the log from a copy, or move the"
-    " session's folder away."
+    "Nothing was changed. `harness sessions repair SESSION --user USER` keeps what can be read; or restore the log from a"
+    " copy, or move the session's folder away."
 )
 PART = b'{"part":'  # with which a row begins a part
 # Rows of earlier sessions also have the digest of the row before them, `after`, which nothing reads.

@@ -20,7 +20,7 @@ FORMAT = 2
 MAX_POSITION = 2**62
 WORDS_CHARS = 120  # of a message, in a list of sessions
 NAMED = ("permissions", "plan", "todo")  # what tools keep that people ask for; the rest is `tools`
-REMEDY = "Nothing was changed. `harness sessions repair` makes it again from the log; or restore it from a copy."
+REMEDY = "Nothing was changed. `harness sessions repair SESSION --user USER` makes it from the log; or restore a copy."
 
 
 class OtherFormat(BrokenFile):
