@@ -131,7 +131,7 @@ def _header(project: str, found: _Status, line: str) -> None:
     elif key == "branch.head":
         found.branch = "" if value == "(detached)" else value
         if value == "(unknown)":
-            raise GitFailed(f"HEAD in {project} names a branch that cannot be read. See `git fsck` and `git reflog`.")
+            raise GitFailed(f"HEAD in {project} names a broken branch: see `git fsck`. Or take one: `git switch NAME`.")
 
 
 def position(project: str) -> Position:

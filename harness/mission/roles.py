@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.base import schema
+from harness.base.encoding import shell_word
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
 from harness.base.schema import Names, SchemaFault
@@ -141,7 +142,7 @@ def _common() -> str:
     path = os.path.join(home(), "roles", "common.md")
     text = files.read_text(path)
     if text is None:
-        remedy = "Restore it from the installed harness; in a checkout: git restore roles/common.md"
+        remedy = f"Restore it from the installed harness, or by: git -C {shell_word(home())} restore roles/common.md"
         raise BrokenFile(path, "the text shared by all roles is missing", remedy=remedy)
     return text
 

@@ -152,7 +152,8 @@ def lay_example(layout: Layout, name: str) -> list[str]:
         fault = (
             f"There is {encoding.few(there)} in {layout.folders.project} already, and the example writes over nothing"
         )
-        raise UsageFault(f"{fault}. Go to an empty folder: mkdir example && cd example && {command('init --example')}")
+        new = encoding.shell_word(f"{layout.folders.project}/example")
+        raise UsageFault(f"{fault}. Begin in an empty folder: mkdir {new} && {command(f'-C {new} init --example')}")
     fresh = not repository_of(layout.folders.project)
     if fresh:
         repository.init(layout.folders.project)

@@ -29,7 +29,7 @@ MAX_REMEMBERED_DIGESTS = 100  # remembered digests per folder
 WAITS = "not used until you accept it ({accept}): {rows}"
 FOREIGN = (
     "The repository has a .harness of its own, which may start programs and name where your key goes: {rows}. Look at it, then: "
-    "{accept}. Or remove it from the repository: git rm -r --cached .harness"
+    "{accept}. Or remove it from the repository: git rm -r --cached .harness && git commit -m 'Remove .harness'"
 )
 UNKNOWN = (
     "{path} was not made here by your user, and it may start programs and name where your key goes: {rows}. Look at it, then: "
