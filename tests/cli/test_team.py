@@ -108,7 +108,7 @@ def test_without_a_database_or_its_tables_the_remedy_is_named(house: House, tmp_
     config = house.state / "config.toml"
     config.write_text(f'{config.read_text()}\n[team]\ndatabase = "sqlite://{tmp_path}/new.db"\ntenant = "acme"\n')
     done = house.harness("team", "threads")
-    assert done.code == 65 and "Run: harness team init" in done.err
+    assert done.code == 65 and "Run: run.sh team init" in done.err
 
 
 def team_brain(exchange: Exchange) -> Reply:

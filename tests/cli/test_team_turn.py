@@ -199,7 +199,7 @@ def test_a_cap_ends_the_turns_of_a_thread(deal: House) -> None:
 FAULTS = [  # a statement that breaks the database and one that mends it, "" for the manifest; the code, and why
     ("insert into team_migrations values (99, 'new.sql')", "delete from team_migrations where number = 99", 65, "knows"),
     ("update team_migrations set number = -2 where number = 2", "update team_migrations set number = 2 where number < 0",
-     65, "Run: harness team init."),
+     65, "Run: run.sh team init"),
     ("update team_spaces set status = 'archived'", "update team_spaces set status = 'active'", 64, "'sales' is archived."),
     ("", "", 65, "it is not a manifest of version 1. Delete it"),
 ]  # fmt: skip
