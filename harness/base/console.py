@@ -1,9 +1,11 @@
-"""The only module that prints: lines for people and scripts, and a spinner on a terminal."""
+"""The only module that prints: lines for people and scripts, a spinner on a terminal; and makes programs' output plain text."""
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -20,12 +22,51 @@ CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if
 TURNING = (0x61C, 0x180E, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2060, 0x2070), 0xFEFF)
 UNSAFE = CONTROLS | {code: f"\\u{code:04x}" for code in (*TURNING, *range(0xFFF9, 0xFFFC))}
 UNSAFE |= {code: f"\\U{code:08x}" for code in range(0xE0000, 0xE0080)}  # tags, which are invisible
+SEQUENCE = (  # a control character, with what follows in ECMA-48: a string (title, link), CSI, another escape
+    "[\x01-\x08\x0e-\x1b\x7f-\x9f](?:(?<=\x1b)[]PX^_][^\x07\x1b\r\n]*(?:\x07|\x1b\\\\)?"
+    "|(?:(?<=\x1b)\\[|(?<=\x9b))[0-?]*[ -/]*[@-~]?|(?<=\x1b)[ -/]*[0-~]?)?"
+)
+LINE_BYTES = 65_536  # of a line that has not ended
 
 
 def sanitise(text: str) -> str:
     """Escape untrusted text for display: control characters (ESC, C0, C1, except tab and newline) become `\\x1b`,
     characters that reverse or hide text `\\u202e`, and lone surrogates `\\ud800`."""
     return text.translate(UNSAFE).encode("utf-8", "backslashreplace").decode()
+
+
+def plain(text: str) -> str:
+    """The text without control sequences, and of each line only what follows its last `\\r`; `\\r\\n` is a line end."""
+    text = re.sub(SEQUENCE, "", text)
+    if text.count("\r") == text.count("\r\n"):
+        return text
+    return re.sub(r"\r*(\r\n)|\r+", r"\1", re.sub(r"(?m)^[^\n]*\r(?=[^\r\n])", "", text))
+
+
+def complete(data: bytes) -> bytes:
+    """The data without what may go on behind it: a character, a control sequence, or `\\r`."""
+    text = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode(data)
+    found = re.search(rf"{SEQUENCE}\Z", text)
+    return text[: found.start() if found else None].rstrip("\r").encode("utf-8", "surrogateescape")
+
+
+class PlainOutput:
+    """The `plain` text of an output in UTF-8, in whichever chunks it comes. A line above LINE_BYTES is passed on in parts."""
+
+    line = b""
+
+    def add(self, data: bytes) -> bytes:
+        """The lines that are whole with this data. Empty data ends the output: all that is left."""
+        text = self.line + data
+        at = text.rfind(b"\n") + 1 if data else len(text)
+        ready, line = text[:at], text[at:]
+        if len(line) > LINE_BYTES:  # only its last two parts count: behind the last `\r` there may be nothing
+            line = line[max(0, line.rfind(b"\r", 0, line.rfind(b"\r"))) :]
+        if len(line) > LINE_BYTES:
+            begin = complete(line)
+            ready, line = ready + begin, line[len(begin) :][:2] + line[len(begin) + 2 :][-1:]
+        self.line = line
+        return plain(ready.decode("utf-8", "replace")).encode()
 
 
 def print_line(text: str) -> None:

@@ -23,7 +23,6 @@ PASSWORD = "password"  # the name for what `passwords` finds
 ROUNDS = 4
 MAX_SKIPPED_CHARS = 64
 BREAK_OF_LINE = re.compile("\r\n?|[\v\f\x1c-\x1e\x85\u2028\u2029]")
-SEQUENCE = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b[]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\\\)?")  # ECMA-48
 UNSEEN = dict.fromkeys([*console.UNSAFE, *range(0xD800, 0xE000)])
 ONE_LINE = ("title", "claim", "spec_refs", "source_issue")  # fields of replies and issues
 
@@ -32,7 +31,7 @@ def received(text: str) -> str:
     """Clean `text` of an agent or its programs for storage: no characters that control a terminal or reverse or hide
     text, every line break a newline, and secrets masked, even those split by such characters."""
     masked = mask(text)
-    seen = SEQUENCE.sub("", BREAK_OF_LINE.sub("\n", masked)).translate(UNSEEN)
+    seen = re.sub(console.SEQUENCE, "", BREAK_OF_LINE.sub("\n", masked)).translate(UNSEEN)
     return masked if seen == masked else mask(seen)
 
 

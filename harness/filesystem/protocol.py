@@ -119,9 +119,9 @@ class Replacement(Record):
 
 
 class CommandResult(Record):
-    """The result of a command. `output`: both streams in the order in which they came; `stdout` and `stderr`: each of them,
-    empty for a command in the background. Each has a note in place of a middle beyond the limit. `exit`: exit status or
-    -signal; `cause`: exit, timeout or cancelled; `seconds`: duration; `lost`: bytes that `output` omits."""
+    """The result of a command. `output`: both streams as they came, in the foreground as `console.plain`; `stdout`, `stderr`:
+    the bytes of each, empty for a command in the background. Each has a note in place of a middle beyond the limit. `exit`: exit
+    status or -signal; `cause`: exit, timeout or cancelled; `seconds`: duration; `lost`: bytes that `output` omits."""
 
     output: bytes
     stdout: bytes = b""

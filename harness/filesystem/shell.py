@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Self
 
-from harness.base import encoding
+from harness.base import console, encoding
 from harness.base.errors import Unavailable
 from harness.filesystem._background import Background
 from harness.filesystem._faults import catch_faults
@@ -69,14 +69,16 @@ class LocalShell(Local):
         if isinstance(where, FileFault):
             return where
         ends, cancelled = {name: Ends(most) for name in ("output", "stdout", "stderr")}, False
+        plain = console.PlainOutput()
         with self.child(command, where, seconds, variables, merge=False) as child:
             for stream, data in child.output():
                 if data:
-                    ends["output"].add(data)
+                    ends["output"].add(plain.add(data))
                     ends[stream].add(data)
                 if not cancelled and stop and stop():
                     cancelled = True
                     child.stop()
+        ends["output"].add(plain.add(b""))
         assert child.ended, "output() ends only with the tree"
         texts = {name: one.text() for name, one in ends.items()}
         return command_result(child.ended, ends["output"].lost, **texts)

@@ -8,7 +8,7 @@ import re
 from collections import deque
 from collections.abc import Mapping
 
-from harness.base import faults, redaction
+from harness.base import console, faults, redaction
 from harness.mission import receipts
 
 # What was stderr takes the trace, and nothing is exported. An old bash, or a limit below this descriptor, gives no trace.
@@ -22,16 +22,18 @@ QUOTING = rf"(?:{UNSEEN}|\\[0-7]{{3}}|\\[a-zE])*"  # what bash may print between
 
 
 class OutputDigest:
-    """Head, tail and digest of an output of any length."""
+    """Head and tail of an output of any length, as plain text, and the digest of all of its bytes."""
 
     begin = ""  # shell code to put before the command
 
     def __init__(self) -> None:
         self.head, self.tail, self.length, self.hash = b"", b"", 0, hashlib.sha256()
+        self.plain = console.PlainOutput()
 
     def take(self, _: str, chunk: bytes) -> None:
-        """Add one more chunk."""
+        """Add one more chunk; an empty one ends the output."""
         self.hash.update(chunk)
+        chunk = self.plain.add(chunk)
         self.length += len(chunk)
         room = receipts.HEAD_BYTES - len(self.head)
         self.head += chunk[:room]
@@ -39,6 +41,7 @@ class OutputDigest:
 
     def text(self) -> str:
         """The output as stored in a receipt; a cut states the number of omitted bytes."""
+        self.take("stdout", b"")
         return receipts.shortened(self.head, self.tail, self.length)
 
     def trace(self) -> str:

@@ -7,6 +7,7 @@ import shlex
 import time
 from types import TracebackType
 
+from harness.base import console
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Service
 from harness.process import supervise, temporary, tree
@@ -19,7 +20,7 @@ POLL_SECONDS = 0.1
 ASK_SECONDS = 5.0
 UP_SECONDS = 24 * 3600.0
 TAIL_CHARS = 2000
-TAIL_BYTES = 4 * TAIL_CHARS + 3  # enough for TAIL_CHARS characters, even if the cut splits one
+TAIL_BYTES = 64 * 1024  # enough for TAIL_CHARS characters among control sequences
 
 
 class RunningServices:
@@ -92,7 +93,7 @@ class RunningServices:
     def _tail(self, service: Service) -> str:
         path, place = self._log(service), self.place.replace(confinement=self.place.confined(self.folder))
         data = files.read_from(path, max(0, files.length(path) - TAIL_BYTES), TAIL_BYTES)
-        return environment.explained(data.decode("utf-8", "replace")[-TAIL_CHARS:], place)
+        return environment.explained(console.plain(data.decode("utf-8", "replace"))[-TAIL_CHARS:], place)
 
     def _down(self) -> None:
         for child in reversed(self.children):

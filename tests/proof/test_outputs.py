@@ -1,13 +1,14 @@
-"""The trace of a red check's second run: what it says, what it hides, and that it changes nothing about the check."""
+"""A check's output as plain text, and the trace of a red check's second run: what it says, what it hides, and nothing else."""
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
 
 from harness.mission.check_environment import CheckEnvironment
-from harness.mission.contract import Check
+from harness.mission.contract import Check, Contract
 from harness.mission.receipts import Receipt
 from harness.process.confine import BUBBLEWRAP, LANDLOCK, Confinement, Glass, available
 from harness.process.landlock import abi
@@ -30,6 +31,33 @@ def fired(place: CheckEnvironment, command: str, phase: str = "after") -> Receip
     """The receipt of a check as it counts."""
     (found,) = check_runs.fire_each([(claim("VAL-1"), Check(run=command))], phase, place)
     return found
+
+
+# the output
+
+BAR = r"for ((i = 0; i < 900; i++)); do printf '\r\e[K\e[32m%03d of 900\e[0m' $i; done; printf '\r\e[Kdone\r\n'; "
+
+
+def test_of_a_progress_bar_the_last_state_is_kept_and_no_control_sequence(place: CheckEnvironment) -> None:
+    """Before head and tail are cut, so what is telling is kept; the digest is still that of all bytes."""
+    red = fired(place, BAR + r"printf '\e]0;title\a\e[1mwanted 5\e[0m, got 4\b\n'; exit 1")
+    assert (red.output, red.fault) == ("done\nwanted 5, got 4\n", "wanted 5, got 4")
+    said = "".join(f"\r\x1b[K\x1b[32m{number:03d} of 900\x1b[0m" for number in range(900)) + "\r\x1b[Kdone\r\n"
+    said += "\x1b]0;title\x07\x1b[1mwanted 5\x1b[0m, got 4\b\n"
+    assert red.output_sha256 == hashlib.sha256(said.encode()).hexdigest()
+
+
+def test_a_cut_counts_what_is_left_out_of_the_plain_text(place: CheckEnvironment) -> None:
+    """And stands between whole text, not within a sequence."""
+    red = fired(place, r"for ((i = 0; i < 900; i++)); do printf '\e[31m%09d\e[0m\n' $i; done; false")
+    assert "\n[… 4904 bytes left out …]\n" in red.output
+    assert "[0m" not in red.output and "31m" not in red.output
+
+
+def test_the_setup_says_what_stayed_on_the_terminal(place: CheckEnvironment) -> None:
+    """As a check does."""
+    contract = Contract(setup=BAR + r"printf '\e[31mno network\e[0m\n'; exit 3", claims=[], services=[])
+    assert check_runs.setup_fault(contract, place) == "setup ended with exit 3:\ndone\nno network\n"
 
 
 # what it says

@@ -168,6 +168,13 @@ def test_of_a_long_log_the_tail_is_reported(place: CheckEnvironment) -> None:
     assert (len(said), said.endswith("5000\n\ufffdend")) == (serving.TAIL_CHARS, True)
 
 
+def test_the_log_of_a_service_is_plain_text(place: CheckEnvironment) -> None:
+    """The tail is of what a terminal shows at last, so a progress bar takes no room in it."""
+    bar = "printf 'cause\\n'; for i in $(seq 3000); do printf '\\r\\033[K\\033[32m%04d\\033[0m' $i; done; exit 1"
+    with serving.RunningServices([Service(name="s", run=bar, ready="false", seconds=30)], place) as up:
+        assert up.fault.endswith("its log:\ncause\n3000")
+
+
 def test_a_red_neighbour_is_not_fired_twice(place: CheckEnvironment) -> None:
     """When no check can be fired, a second attempt adds nothing: it is red and not flaky."""
     receipt = check_runs.fire_with_retry(

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from harness.base import console
 from harness.base.record import Record
 from harness.builtin.tools.tool import Live
 from harness.filesystem.protocol import CommandResult, ShellJob
@@ -57,14 +58,14 @@ class Running(Live):
         return ended(done) if done else f"running for {time.monotonic() - self.begun:.0f} s"
 
     def page(self, start: int) -> OutputPart:
-        """The output from a byte on, at most LONGEST_PAGE; a character that is not complete yet is left for the next page."""
+        """The output from a byte on, at most LONGEST_PAGE; what is not complete yet is left for the next page."""
         over = self.ended  # asked before the output: what is read then is all of it
         with self.turn:
             found = self.job.page(start, LONGEST_PAGE)
         more = found.next < found.size
-        data = found.data if over and not more else _complete(found.data)
+        data = found.data if over and not more else console.complete(found.data) or found.data * more
         end = found.offset + len(data)
-        return OutputPart(text=data.decode("utf-8", "replace"), start=found.offset, end=end, more=more)
+        return OutputPart(text=console.plain(data.decode("utf-8", "replace")), start=found.offset, end=end, more=more)
 
 
 def ended(done: CommandResult) -> str:
@@ -74,15 +75,3 @@ def ended(done: CommandResult) -> str:
     else:
         how = f"signal {-done.exit}" if done.exit < 0 else f"exit {done.exit}"
     return f"{how} after {done.seconds:.1f} s"
-
-
-def _complete(data: bytes) -> bytes:
-    """The data without an incomplete character at the end."""
-    for back in range(1, min(4, len(data)) + 1):
-        byte = data[-back]
-        if byte >= 0xC0:
-            wanted = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return data[:-back] if wanted > back else data
-        if byte < 0x80:
-            return data
-    return data

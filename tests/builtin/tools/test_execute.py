@@ -63,6 +63,21 @@ def test_more_output_than_a_pipe_holds_is_no_hang_and_all_of_it_can_be_read(benc
     assert bench.rows("read_file", path=path, offset=50_001, limit=2) == ["50000", "50001"]
 
 
+BAR = r"for ((i = 0; i < 400; i++)); do printf '\r\e[K\e[32m%03d of 400\e[0m' $i; done; printf '\r\e[Kdone\r\n'; "
+
+
+def test_of_a_progress_bar_its_last_state_is_shown_without_control_sequences(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the output is cut, so no sequence is cut in two and the rest has the room."""
+    monkeypatch.setattr(_execute, "MOST_BYTES", 400)
+    said = bench.said("execute", command=BAR + r"printf '\e]8;;https://x.test\a%s\e]8;;\a\n' link; seq 5")
+    assert said.partition("\n")[2] == "done\r\nlink\n1\n2\n3\n4\n5"
+    assert bench.said("execute", command="printf 'no line end'").endswith("\nno line end")
+    long = bench.said("execute", command=r"for ((i = 0; i < 300; i++)); do printf '\e[31m%03d\e[0m\n' $i; done")
+    assert "\n[... 800 bytes left out ...]\n" in long and "\x1b" not in long and "[0m" not in long
+
+
 def test_without_a_shell_there_is_no_execute(tmp_path: Path) -> None:
     """A plain filesystem runs nothing."""
     assert "There is no tool 'execute'" in Bench(tmp_path, shell=False).refused("execute", command="true")
@@ -105,6 +120,24 @@ def test_pages_of_a_long_output_are_whole_and_in_order(bench: Bench) -> None:
         assert head.startswith("job-1: exit 0")
         pages, on = pages + page, bool(more)
     assert pages == text
+
+
+def test_a_page_shows_a_progress_bar_as_it_stands_and_cuts_no_sequence(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However small the pages; a sequence that has no end on a page goes with it."""
+    monkeypatch.setattr(_jobs, "LONGEST_PAGE", 100)
+    bench.said("execute", command=BAR + r"printf '\e]0;%0200d' 7; printf '\a\e[1mend\e[0m\n'", background=True)
+    job = bench.own.live["job-1"]
+    assert isinstance(job, _jobs.Running)
+    job.wait(60)
+    page = job.page(0)
+    text = [page.text]
+    while page.more:
+        page = job.page(page.end)
+        text.append(page.text)
+    assert all(len(part) < 200 and "\x1b" not in part and "[" not in part for part in text)
+    assert "".join(text).replace("0", "").endswith("done\r\n7end\n")
 
 
 def test_a_command_in_the_background_can_be_stopped_with_all_that_it_started(bench: Bench) -> None:
