@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Sequence
 
@@ -18,6 +19,12 @@ def find_text(data: bytes, old: bytes) -> list[re.Match[bytes]]:
 def like_most(data: bytes, new: bytes) -> bytes:
     """The new text with CRLF line ends if most lines of the content have them; otherwise unchanged."""
     return re.sub(ANY, CRLF, new) if 2 * data.count(CRLF) > data.count(LF) else new
+
+
+def like_file(data: bytes, new: bytes) -> bytes:
+    """The whole new content of a file, with its byte order mark and its line ends; of both kinds, as `like_most`."""
+    begin = codecs.BOM_UTF8 * (data.startswith(codecs.BOM_UTF8) and not new.startswith(codecs.BOM_UTF8))
+    return begin + (new.replace(CRLF, LF) if LF in data and CRLF not in data else like_most(data, new))
 
 
 def replace_matches(data: bytes, places: Sequence[re.Match[bytes]], new: bytes) -> bytes:

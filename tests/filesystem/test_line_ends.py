@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.filesystem.line_ends import find_text, like_most, replace_matches
+from harness.filesystem.line_ends import find_text, like_file, like_most, replace_matches
 
 
 def test_a_line_end_matches_any_line_end_in_a_file_that_has_crlf() -> None:
@@ -18,6 +18,18 @@ def test_new_lines_end_as_most_lines_do() -> None:
     """With as many of each kind, as they are written."""
     assert like_most(b"1\r\n2\r\n3\n", b"x\ny\r\nz") == b"x\r\ny\r\nz"
     assert like_most(b"1\r\n2\n", b"x\ny\r\nz") == b"x\ny\r\nz"
+
+
+def test_a_new_content_has_the_byte_order_mark_and_the_line_ends_of_the_file() -> None:
+    """Of mixed ends those of most lines; what is written as it is, where there is nothing to follow."""
+    assert like_file(b"1\r\n2\r\n", b"x\ny\r\nz") == b"x\r\ny\r\nz"
+    assert like_file(b"1\n2\n", b"x\ny\r\nz") == b"x\ny\nz"
+    assert like_file(b"1\r\n2\r\n3\n", b"x\ny") == b"x\r\ny"
+    assert like_file(b"1\r\n2\n3\n", b"x\r\ny\n") == b"x\r\ny\n"
+    assert like_file(b"", b"x\ny\r\n") == like_file(b"1", b"x\ny\r\n") == b"x\ny\r\n"
+    mark = b"\xef\xbb\xbf"
+    assert like_file(mark + b"1\r\n", b"x\n") == like_file(mark + b"1\r\n", mark + b"x\n") == mark + b"x\r\n"
+    assert like_file(b"1\n", mark + b"x\n") == mark + b"x\n"
 
 
 def test_a_text_is_put_in_all_places() -> None:

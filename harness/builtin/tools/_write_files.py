@@ -25,6 +25,7 @@ def _write_file(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     before = _before(session, path) if transfer.exists(session.files, path) else None
     if isinstance(before, ToolResult):
         return before
+    data = line_ends.like_file(before.data, data) if before else data
     made = session.files.write(path, data, create=before is None, expect=before.digest if before else "")
     if isinstance(made, FileFault):
         return _refused(session, made, path)
@@ -56,7 +57,7 @@ def preview(session: ToolSession, arguments: dict[str, Any]) -> str:
     path, found = arguments["path"], transfer.read_whole(session.files, arguments["path"])
     before = None if isinstance(found, FileFault) else found.data
     if "content" in arguments:
-        return text_diff.diff(path, before, _bytes(arguments["content"]))
+        return text_diff.diff(path, before, line_ends.like_file(before or b"", _bytes(arguments["content"])))
     edits = _edits(arguments)
     try:
         return text_diff.diff(path, before, _applied(path, before or b"", edits)[1]) if isinstance(edits, list) else ""

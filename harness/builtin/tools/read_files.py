@@ -165,9 +165,9 @@ def _oddities(found: FileContent, lines: list[bytes], first: int) -> list[str]:
     notes, returns = [], sum(line.endswith(b"\r") for line in lines)
     if returns:
         which = "Its lines end" if returns >= len(lines) - 1 else f"{counted(returns, 'line')} here end"
-        notes.append(f"{which} in CRLF; edit_file keeps that.")
+        notes.append(f"{which} in CRLF; write_file and edit_file keep that.")
     if first == 1 and found.data.startswith(BOM):
-        notes.append("It begins with a byte order mark; edit_file keeps it.")
+        notes.append("It begins with a byte order mark; write_file and edit_file keep it.")
     if not is_utf8(found.data):
         notes.append("It is not UTF-8: such bytes stand as \\xNN, and edit_file takes them so.")
     return notes

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.builtin.tools import _read_digests
+from harness.builtin.tools._write_files import preview
 from harness.builtin.tools.tool import ToolResult
 from harness.filesystem import _lines
 from harness.filesystem.protocol import FileFault, Replacement, WriteResult
@@ -63,6 +64,35 @@ def test_a_new_file_is_made_with_its_folders(bench: Bench) -> None:
     bench.said("write_file", path="a/b/c.txt", content="x = 1\n")
     bench.said("edit_file", path="/a/b/../b/c.txt", old_string="1", new_string="2")
     assert (bench.tree / "a/b/c.txt").read_text() == "x = 2\n"
+
+
+ENDS = {"LF": b"\n", "CRLF": b"\r\n"}
+MARK = b"\xef\xbb\xbf"
+
+
+@pytest.mark.parametrize("mark", [b"", MARK])
+@pytest.mark.parametrize("end", ENDS)
+def test_a_file_that_is_replaced_keeps_its_mark_and_its_line_ends(bench: Bench, mark: bytes, end: str) -> None:
+    """As one that is edited; whichever ends the model writes, and the preview says the same."""
+    path = ready(bench, mark + b"a;b" + ENDS[end] + b"1;2" + ENDS[end])
+    new = "a;b\n1;3\n" if end == "CRLF" else "a;b\r\n1;3\r\n"
+    shown = preview(bench.own, {"path": "a.py", "content": new})
+    bench.said("write_file", path="a.py", content=new)
+    assert path.read_bytes() == mark + b"a;b" + ENDS[end] + b"1;3" + ENDS[end]
+    assert shown.split("\n")[3:] == [" " + mark.decode() + "a;b", "-1;2", "+1;3"]
+    bench.said("write_file", path="a.py", content="x\n")
+    assert path.read_bytes() == mark + b"x" + ENDS[end]
+    bench.said("edit_file", path="a.py", old_string="x", new_string="y")
+    assert path.read_bytes() == mark + b"y" + ENDS[end]
+
+
+def test_a_file_that_is_replaced_keeps_its_mode(bench: Bench) -> None:
+    """A script stays one that can be run."""
+    path = ready(bench, "#!/bin/sh\n", "run.sh")
+    path.chmod(0o750)
+    bench.said("read_file", path="run.sh")
+    bench.said("write_file", path="run.sh", content="#!/bin/sh\necho\n")
+    assert path.stat().st_mode & 0o777 == 0o750
 
 
 def test_an_existing_file_that_was_not_read_is_not_replaced(bench: Bench) -> None:
