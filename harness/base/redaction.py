@@ -46,15 +46,6 @@ def received_value(value: Any, commands: Collection[str] = (), key: str = "") ->
     return [received_value(inner, commands, key) for inner in value] if isinstance(value, list) else value
 
 
-def unfit(command: str) -> str:
-    """Why a command of an agent may not be stored and run; "" if it may."""
-    rules = [rule for rule, _, secret in secrets(command) if is_certain(rule, secret) and not is_made_up(secret)]
-    if rules:
-        return f"contains a secret ({rules[0]}): use a made-up value"
-    hidden = command != command.translate(UNSEEN)
-    return "has characters that control a terminal or hide text: write \\x1b" if hidden else ""
-
-
 def mask(text: str, *, prose: bool = False) -> str:
     """Replace every secret in `text` by the name of its rule; idempotent."""
     told = passwords.find(text) if prose else ""
@@ -125,7 +116,7 @@ def _replaced(text: str, spans: list[Span]) -> str:
 
 def _spans(plain: str) -> list[Span]:
     """The spans of secrets, from left to right; overlapping ones are merged, and the earlier rule names them."""
-    folded = plain.encode("latin-1").lower().decode("latin-1")
+    folded = plain.lower() if plain.isascii() else plain.encode("latin-1").lower().decode("latin-1")
     rows: list[Found] = []
     for hint, any_case in _hints_in(plain, folded):
         for order, name, rule in RULES_OF[hint, any_case]:
@@ -278,6 +269,9 @@ DATABASES = r"postgres postgresql mysql mariadb mongodb mongodb\+srv redis redis
 IN_DATABASES = "|".join(f"(?<={name})" for name in DATABASES.split(" "))
 IN_URL = r":\\*/\\*/[^\s/?#@:\"'\\<>`]{0,128}+:(?P<secret>[^\s/@\"'\\<>`]{1,256}+)@"
 URLS = ("://", ":\\/\\/")
+VENDORS = (  # of tokens of 24 to 190 more characters, see docs/threat-model.md
+    "gsk_|xai-|lin_api_|figd_|shpat_|nvapi-|r8_|tvly-|ntn_|pplx-|sbp_|dckr_pat_|ATATT3x|llx-|AGE-SECRET-KEY-1|hvs.|dapi"
+)
 
 RULES = {
     "private-key": SecretRule(
@@ -319,6 +313,9 @@ RULES = {
         r"(?i:(?:(?<=account)|(?<=sharedaccess))key)=(?P<key>[A-Za-z0-9+/]{40,}+={0,2})", any_case=("key",), check=_real
     ),
     "azure-signature": SecretRule(r"(?<=[?&;])sig=(?P<secret>[A-Za-z0-9%+/]{40,}+={0,2})", "sig=", check=_real),
+    "vendor-token": SecretRule(
+        rf"(?:{VENDORS})[{TOKEN}]{{24,}}+(?:=[0-9A-F]{{8}})?", *VENDORS.split("|"), inside=TOKEN, check=_random
+    ),
     "jwt": SecretRule(rf"eyJ[{TOKEN}]{{10,}}+(?:\.[{TOKEN}]{{4,}}+){{2,4}}+", "eyJ", inside="." + TOKEN, check=_real),
     "database-url": SecretRule(f"(?:{IN_DATABASES}){IN_URL}", *URLS, check=_password),
     "url-password": SecretRule(IN_URL, *URLS, check=_password),
@@ -379,7 +376,7 @@ RULES = {
 CERTAIN = {
     *("private-key", "anthropic-key", "openai-key", "google-oauth", "github-token", "gitlab-token", "slack-token"),
     *("slack-webhook", "aws-key-id", "aws-secret", "stripe-key", "webhook-secret", "npm-token", "pypi-token"),
-    *("huggingface-token", "sendgrid-key", "digitalocean-token", "telegram-token", "azure-key"),
+    *("huggingface-token", "sendgrid-key", "digitalocean-token", "telegram-token", "azure-key", "vendor-token"),
 }
 SHORTEST_KEY = 60  # characters of a private key without its first and last line; an Ed25519 one has 64
 TYPED_IN_A_ROW = 5  # steps such as those of `abcdef` or `000000`: by chance in one of 10,000 keys

@@ -85,7 +85,7 @@ def draft(
     old, new = contract_log.blocks(contract), contract_log.blocks(made.contract)
     moved = [name for name, block in old.items() if block and new.get(name) != block]
     added = (name for name, block in new.items() if old.get(name) != block)
-    faults += [f"{name} {why}" for name in added if (why := redaction.unfit(new[name]))]
+    faults += [f"{name} {why}" for name in added if (why := _unfit(new[name]))]
     if moved and not reply.get("reason", "").strip():
         faults.append(f"{', '.join(moved)} of the contract is changed or gone; say why in the plan's 'reason'")
     there = {*(one.id for one in features), *(one.id for one in contract.claims)}
@@ -181,11 +181,20 @@ def _lint(made: Draft) -> list[str]:
     return faults + [fault for check in made.new_checks for fault in form_faults(check)]
 
 
+def _unfit(command: str) -> str:
+    """Why a command of an agent may not be stored and run; "" if it may."""
+    for rule, _, secret in redaction.secrets(command):
+        if redaction.is_certain(rule, secret) and not redaction.is_made_up(secret):
+            return f"contains a secret ({rule}): use a made-up value"
+    hidden = command != command.translate(redaction.UNSEEN)
+    return "has characters that control a terminal or hide text: write \\x1b" if hidden else ""
+
+
 def form_faults(check: str, *folders: str) -> list[str]:
     """The refused shell forms in a check, each with an alternative; `folders`: paths that it must not name."""
     shown = redaction.received(check if len(check) < 80 else check[:77] + "…")
     found = [f"the check `{shown}` {fault}: {remedy}" for form, fault, remedy in REFUSED_FORMS if form.search(check)]
-    found += [f"the check `{shown}` {why}" for why in [redaction.unfit(check)] if why]
+    found += [f"the check `{shown}` {why}" for why in [_unfit(check)] if why]
     if any(folder in check for folder in folders) and not ABSOLUTE.search(check):
         found.append(f"the check `{shown}` names this folder, where no clone is: use relative paths")
     return found

@@ -293,6 +293,18 @@ def test_what_only_looks_like_it_is_allowed(command: str) -> None:
     assert _plan.form_faults(command) == []
 
 
+MADE_UP = "echo gh" + "p_abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["curl -u a:s3cretPw93x x", "printf '\\x1b[0m'\n\tnext", "test 'naïve' = x", "echo AKIAIOSFODNN7EXAMPLE", MADE_UP],
+)
+def test_a_command_may_have_an_example_and_escapes_that_the_shell_writes(command: str) -> None:
+    """What only looks like a password is none either."""
+    assert _plan.form_faults(command) == []
+
+
 def test_a_long_check_is_named_by_its_beginning() -> None:
     """The message stays short."""
     (found,) = _plan.form_faults("test -f " + "x" * 500 + " || true")
