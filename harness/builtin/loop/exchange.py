@@ -16,7 +16,7 @@ RequestSent = Callable[["Sent"], Awaitable[None] | None]
 Alive = Callable[[str], None]
 
 LIMIT, AUTH, CONFIG, BROKEN = "limit", "auth", "config", "agent_error"
-RULES = 2  # the version of how a request is made, among its parameters; 2: without answers' texts of white space
+RULES = 3  # the version of how a request is made, among its parameters; _gate.py has them all
 CUT_OFF = "length"  # the finish of an answer that met the limit of the model's output
 NOT_READ = "error"  # of one whose call the vendor itself could not read
 AS_TEXT = "as_text"  # marks the part of an answer that is a call which its model wrote as text

@@ -36,7 +36,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 from pydantic_core import from_json
 
-from harness.builtin.loop import _outgoing, _sanitize, _text_calls
+from harness.builtin.loop import _gate, _outgoing
 from harness.builtin.loop._outgoing import OutgoingRequest, RequestRecorder, causes, comes_in, line, unmade
 from harness.builtin.loop.exchange import (
     AUTH,
@@ -255,7 +255,7 @@ def _tools(request: Request) -> ModelRequestParameters:
         ToolDefinition(
             name=tool["name"], description=tool["description"], parameters_json_schema=tool["parameters"], strict=False
         )
-        for tool in _sanitize.value(request.tools)
+        for tool in _gate.value(request.tools)
     ]
     return ModelRequestParameters(function_tools=made, instruction_parts=_instructions(request))
 
@@ -266,35 +266,31 @@ def _instructions(request: Request) -> list[InstructionPart] | None:
     stable = request.parameters.get("stable_chars")
     if stable is None or not request.parameters["model"].startswith(MARKED):
         return None
-    texts = [_sanitize.value(request.system[:stable]), _sanitize.value(request.system[stable:].lstrip("\n"))]
+    texts = [_gate.value(request.system[:stable]), _gate.value(request.system[stable:].lstrip("\n"))]
     return [InstructionPart(content=text, dynamic=at > 0) for at, text in enumerate(texts) if text]
 
 
 def _history(request: Request) -> list[ModelMessage]:
-    """The messages as theirs. Results in a row are one message. Strict vendors refuse texts of white space in answers."""
+    """The messages as theirs. Results in a row are one message."""
     made: list[ModelMessage] = []
-    strict = request.parameters.get("rules", 1) > 1
-    for ours in _text_calls.sent(request.messages):
+    for ours in _gate.passed(request):
         theirs = _message(ours)
-        if strict and isinstance(theirs, ModelResponse):
-            theirs.parts = [part for part in theirs.parts if not isinstance(part, TextPart) or part.content.strip()]
         if ours["role"] == "tool" and made and isinstance(made[-1], ModelRequest):
             made[-1] = ModelRequest(parts=[*made[-1].parts, *theirs.parts], timestamp=THEN)
-        elif theirs.parts or not strict:
+        else:
             made.append(theirs)
     if isinstance(made[-1], ModelRequest):
-        made[-1] = ModelRequest(parts=made[-1].parts, instructions=_sanitize.value(request.system), timestamp=THEN)
+        made[-1] = ModelRequest(parts=made[-1].parts, instructions=_gate.value(request.system), timestamp=THEN)
     return made
 
 
 def _message(message: Message) -> ModelMessage:
-    message = _sanitize.value(message)
     if message["role"] == "assistant":
         return _sent_again(_response(message))
     if message["role"] == "user":
         return ModelRequest(parts=[UserPromptPart(content=_content(message), timestamp=THEN)], timestamp=THEN)
     result = ToolReturnPart(
-        tool_name=_sanitize.name(message["name"]),
+        tool_name=_gate.name(message["name"]),
         content=_content(message),
         tool_call_id=message["id"],
         outcome="failed" if message["failed"] else "success",
@@ -331,7 +327,7 @@ def _sent_again(response: ModelResponse) -> ModelResponse:
     """An answer with calls that every vendor takes back."""
     for part in response.parts:
         if isinstance(part, ToolCallPart):
-            part.tool_name, call = _sanitize.name(part.tool_name), _call(part)
+            part.tool_name, call = _gate.name(part.tool_name), _call(part)
             part.args = {NO_JSON: call.raw} if call.arguments is None else part.args
     return response
 
