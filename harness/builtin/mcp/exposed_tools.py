@@ -7,8 +7,11 @@ from base64 import b64decode
 from binascii import Error as BadBase64
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
+from operator import getitem
 from typing import Any
 
+from jsonschema import Draft202012Validator
 from mcp_types import CallToolResult, EmbeddedResource
 from mcp_types import Tool as ServedTool
 
@@ -27,6 +30,9 @@ LONGEST_INSTRUCTIONS = 2000  # characters, of one server
 MOST_RESOURCES, LONGEST_RESOURCE = 100, 300  # rows of a list, characters of one
 LONGEST_DESCRIPTION = 1000
 LARGEST_SCHEMA = 20_000  # characters as JSON
+DEEPEST = 20  # levels of a schema; what is below them is open
+VALID = Draft202012Validator(Draft202012Validator.META_SCHEMA)
+MAPS, UNIONS = ("properties", "$defs", "definitions"), ("allOf", "anyOf", "oneOf")
 UNFIT = re.compile(r"[^A-Za-z0-9_-]")
 NO_SERVER = "The MCP server {name} is not available: {why}. None of its tools is."
 REFUSED = "The MCP server {name} did not carry it out: {why}."
@@ -111,7 +117,7 @@ def name_of(server: str, tool: str) -> str:
 
 def _tool(name: str, server: Server, found: ServedTool) -> Tool | None:
     """A tool of ours; None where its schema is too large."""
-    schema = {"properties": {}, **found.input_schema, "type": "object"}
+    schema = parameters(found.input_schema)
     if len(encoding.compact(schema)) > LARGEST_SCHEMA:
         return None
     reads = bool(found.annotations and found.annotations.read_only_hint)
@@ -125,6 +131,44 @@ def _tool(name: str, server: Server, found: ServedTool) -> Tool | None:
         foreign=True,
         server=name,
     )
+
+
+def parameters(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a tool as every vendor takes it: completed through all levels, without what is invalid, and at its root an
+    object without alternatives. Its server checks the arguments itself."""
+    root = {"properties": {}, **schema, "type": "object"}
+    made = _completed(root, root, 0)
+    while fault := next(VALID.iter_errors(made), None):
+        *way, last = fault.absolute_path
+        del reduce(getitem, way, made)[last]
+    for one in [made, *(one for key in UNIONS for one in made.pop(key, ()) if isinstance(one, dict))]:
+        for more in (one, _target(made, one.get("$ref"))):
+            made["properties"] = {**more.get("properties", {}), **made["properties"]}
+    return {key: one for key, one in made.items() if key not in ("$ref", "enum", "not")}
+
+
+def _completed(known: Any, root: dict[str, Any], depth: int) -> Any:
+    if not isinstance(known, dict):
+        return [_completed(one, root, depth + 1) for one in known] if isinstance(known, list) else known
+    made = dict[str, Any]()
+    for key, one in known.items() if depth < DEEPEST else ():
+        rows = one.items() if key in MAPS and isinstance(one, dict) else ()
+        inner = {name: _completed(row if isinstance(row, dict) else {}, root, depth + 1) for name, row in rows}
+        made[key] = inner or _completed(one, root, depth + 1)
+    for kind, key in (("array", "items"), ("object", "properties")):
+        if kind in str(made.get("type")) and not isinstance(made.get(key), dict):
+            made[key] = {}
+    if isinstance(made.get("required"), list):
+        made["required"] = [name for name in made["required"] if name in [*made.get("properties", ())]]
+    gone = {"enum": made.get("enum") == [], "$ref": not _target(root, made.get("$ref"))}
+    return {key: one for key, one in made.items() if not gone.get(key)}
+
+
+def _target(root: dict[str, Any], ref: Any) -> dict[str, Any]:
+    """The schema that a reference names; {} where there is none."""
+    where, _, name = str(ref).removeprefix("#/").rpartition("/")
+    found = root[where].get(name) if isinstance(root.get(where), dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def _runner(name: str, server: Server, tool: str) -> Callable[[ToolSession, dict[str, Any]], ToolResult]:

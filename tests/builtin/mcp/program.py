@@ -18,6 +18,7 @@ TOOLS: dict[str, tuple[list[str], bool]] = {  # its arguments, whether it only r
     "child": ([], False),
 }
 TOOLS |= {f"thing_{number}": ([], False) for number in range(int(os.environ.get("THINGS", "0")))}
+SCHEMAS = json.loads(os.environ.get("SCHEMAS", "{}"))  # by tool, in the place of its own
 RESOURCES = {f"file:///{name}": name for name in os.environ.get("RESOURCES", "").split()}
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
 
@@ -50,6 +51,11 @@ def said(name: str, given: dict[str, Any]) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
+def schema_of(wanted: list[str]) -> dict[str, Any]:
+    """The schema of a tool with these arguments."""
+    return {"type": "object", "properties": {one: {} for one in wanted}, "required": wanted}
+
+
 def answer(method: str, given: dict[str, Any]) -> dict[str, Any] | None:
     """The result of a request; None for one that it does not know."""
     if method == "initialize":
@@ -62,7 +68,7 @@ def answer(method: str, given: dict[str, Any]) -> dict[str, Any] | None:
             {
                 "name": name,
                 "description": f"It can {name}.",
-                "inputSchema": {"type": "object", "properties": {one: {} for one in wanted}, "required": wanted},
+                "inputSchema": SCHEMAS.get(name, schema_of(wanted)),
                 "annotations": {"readOnlyHint": reads},
             }
             for name, (wanted, reads) in TOOLS.items()

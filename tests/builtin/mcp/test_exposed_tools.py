@@ -7,15 +7,20 @@ import sys
 import threading
 import time
 from base64 import b64decode
+from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from harness import CallContext
 from harness.builtin.mcp import _connection
-from harness.builtin.mcp.exposed_tools import LONGEST_NAME, ExposedTools, name_of
+from harness.builtin.mcp.exposed_tools import LONGEST_NAME, ExposedTools, name_of, parameters
 from harness.builtin.tools.tool import READS, RUNS
 from harness.workspace.tools import McpServer
+from tests.agents.strict import schema_faults
 from tests.builtin.mcp.program import PIXEL
 from tests.builtin.mcp.served import over_http
 from tests.builtin.mcp.serving import BENCH, called, ours, where
@@ -75,8 +80,60 @@ def test_what_fails_is_said_and_stops_nothing(tmp_path: Path) -> None:
     assert list(said) == ["absent", "ends", "closed", "unset", "refuses"], offer.faults
     assert "cannot be started" in said["absent"]
     assert "exit 3" in said["ends"] and "${TOKEN} is bad" in said["ends"] and "very-secret" not in str(said)
-    assert "the variable UNSET_ONE is not set here" in said["unset"]
+    assert "env.A has ${UNSET_ONE}, which is not set here" in said["unset"]
     assert offer.tools[0].name == "own_look"
+
+
+DEEP: dict[str, Any] = reduce(lambda inner, _: {"anyOf": [{"properties": {"a": inner}}]}, range(60), dict[str, Any]())
+HOLES: dict[str, dict[str, Any]] = {
+    "no items": {"type": "object", "properties": {"a": {"type": "array"}, "b": {"type": ["array", "null"], "items": [{}]}}},
+    "no properties": {"type": "object", "properties": {"a": {"type": "object"}}, "required": ["b"]},
+    "another root": {"type": "array"},
+    "nothing": {},
+    "nulls": {"properties": {"a": None, "b": True}, "required": None, "description": None, "additionalProperties": None},
+    "unknown types": {"properties": {"a": {"type": "any"}, "b": {"type": "string", "minLength": "1", "enum": []}}},
+    "no such definition": {"properties": {"a": {"$ref": "#/$defs/A"}, "b": {"$ref": "https://example.org/b.json"}}},
+    "deep": {"properties": {"a": DEEP}},
+    "alternatives": {"oneOf": [{"properties": {"a": {"type": "array"}}}, {"$ref": "#/$defs/B"}], "$defs": {"B": {}}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("hole", HOLES)
+def test_a_schema_with_holes_is_one_that_vendors_take(hole: str) -> None:
+    """Through all levels; what it says of arguments stays."""
+    assert [*schema_faults(HOLES[hole])] and not [*schema_faults(made := parameters(HOLES[hole]))]
+    assert {*HOLES[hole].get("properties", ())} <= {*made["properties"]}
+
+
+def test_a_schema_without_holes_stays_as_it_is() -> None:
+    """Also with arguments that are called like words of schemas, a definition, and a definition as the root."""
+    person = {"type": "object", "properties": {"name": {"type": "string"}, "friends": {"$ref": "#/$defs/all"}}}
+    schema = {
+        "type": "object",
+        "properties": {"properties": {"type": "string"}, "type": {"enum": ["a"]}, "who": {"$ref": "#/$defs/person"}},
+        "required": ["type"],
+        "$defs": {"person": person, "all": {"type": "array", "items": {"$ref": "#/$defs/person"}}},
+    }
+    assert parameters(schema) == schema
+    root = parameters({"$ref": "#/$defs/person", "$defs": schema["$defs"]})
+    assert root == {"type": "object", "properties": person["properties"], "$defs": schema["$defs"]}
+
+
+WORDS = st.sampled_from(
+    ("type", "items", "properties", "required", "enum", "$ref", "anyOf", "oneOf", "$defs", "a", "minimum")
+)
+VALUES = st.sampled_from((None, True, 1, "array", "object", "any", "a", "#/$defs/a", "#/properties/a", "#"))
+JUNK = st.recursive(
+    VALUES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=4), max_leaves=25
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.dictionaries(WORDS, JUNK, max_size=6))
+def test_whatever_a_server_says_is_a_schema_then(schema: dict[str, Any]) -> None:
+    """Words of schemas in any place; once it is one it stays."""
+    made = parameters(schema)
+    assert not [*schema_faults(made)] and parameters(made) == made
 
 
 def test_only_the_tools_that_are_named_are_offered(tmp_path: Path) -> None:
