@@ -66,7 +66,7 @@ else:
     )
     Event = schema.one_of(EVENTS)
     Address = schema.TEXT.part(
-        "https://… or http://…, in ASCII, without a space", lambda url: not url or _is_address(url)
+        "https://… or http://…, in ASCII, without a space or {", lambda url: not url or _is_address(url)
     )
     Name = schema.TEXT.part("a name, ASCII letters, digits, '.', '_' and '-', such as look-1", schema.is_name)
     When = schema.TEXT.part(WHENS, lambda text: _is_when(text))
@@ -365,7 +365,7 @@ def _name_faults(rows: list[dict[str, Any]]) -> list[SchemaFault]:
 
 
 def _is_address(url: str) -> bool:
-    return url.startswith(("https://", "http://")) and url.isascii() and url.isprintable() and " " not in url
+    return url.startswith(("https://", "http://")) and url.isascii() and url.isprintable() and not {*url} & {*" {"}
 
 
 def _is_when(text: str) -> bool:

@@ -31,6 +31,7 @@ else:
 STDIO, HTTP = "stdio", "http"
 OFF = "To have no tools.json of the harness here, write into config.toml: [workspace] tools = false"
 FOREIGN = ("type", "command", "args", "env", "url", "headers", "disabled")  # fields of a server in a .mcp.json
+PLACEHOLDER = re.compile(r"\$\{[^}]*\}?")  # also one that is no variable, such as an editor's ${input:login}
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
@@ -193,28 +194,25 @@ def _server(name: str, row: object, text: str, path: str) -> McpServer:
 
 
 def substituted(server: McpServer, env: Mapping[str, str]) -> tuple[McpServer, list[str]]:
-    """(server with the variables of `env` substituted, names of missing ones, which prevent its start)."""
-    missing: list[str] = []
+    """(server with the variables of `env` substituted, what of its texts still has a `${` then, which prevents its start)."""
+    left: list[str] = []
 
-    def put(text: str) -> str:
-        return VARIABLE.sub(lambda found: _value(found, env, missing), text)
+    def filled(text: str) -> str:
+        return VARIABLE.sub(lambda found: env.get(found[1], found[0] if found[2] is None else found[2]), text)
+
+    def put(key: str, text: str) -> str:
+        names = [one for one in PLACEHOLDER.findall(text) if "${" in filled(one)]
+        left.extend([f"{key} has {', '.join(names)}"] if "${" in filled(text) else [])
+        return filled(text)
 
     made = server.replace(
-        command=put(server.command),
-        args=list(map(put, server.args)),
-        env={key: put(value) for key, value in server.env.items()},
-        url=put(server.url),
-        headers={key: put(value) for key, value in server.headers.items()},
+        command=put("command", server.command),
+        args=[put("args", one) for one in server.args],
+        env={key: put(f"env.{key}", value) for key, value in server.env.items()},
+        url=put("url", server.url),
+        headers={key: put(f"headers.{key}", value) for key, value in server.headers.items()},
     )
-    return made, list(dict.fromkeys(missing))
-
-
-def _value(found: re.Match[str], env: Mapping[str, str], missing: list[str]) -> str:
-    name, default = found[1], found[2]
-    if name in env:
-        return env[name]
-    missing.extend([name] if default is None else [])
-    return default or ""
+    return made, left
 
 
 def merged(found: Iterable[ToolsFile]) -> ToolsFile:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -81,12 +82,27 @@ def test_an_invalid_server_is_left_out_with_one_line(text: str, line: int, words
 
 
 def test_variables_are_substituted_after_parsing() -> None:
-    """A value with quotes and braces stays a value; one that is missing is named, unless it has a default."""
+    """A value with quotes and braces stays a value; one that is missing is named with its key, unless it has a default."""
     said = parse(json.dumps({"deny": ["${KEY}"], "mcpServers": {"maps": SERVER}}), "t")
     assert said.deny == ["${KEY}"], "no variable becomes a rule"
-    made, missing = substituted(said.servers[0], {"KEY": '", "deny": [], "x": "${MODULE}'})
-    assert (made.env["KEY"], made.args, missing) == ('", "deny": [], "x": "${MODULE}', ["-m", "server"], [])
-    assert substituted(said.servers[0], {})[1] == ["KEY"]
+    made, left = substituted(said.servers[0], {"KEY": '", "deny": [], "x": "{MODULE}'})
+    assert (made.env["KEY"], made.args, left) == ('", "deny": [], "x": "{MODULE}', ["-m", "server"], [])
+    assert substituted(said.servers[0], {})[1] == ["env.KEY has ${KEY}"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.sampled_from(("$", "{", "}", "${", "${input:login}", "${A}", "${B:-${C}}", "x")), max_size=6).map(
+        "".join
+    )
+)
+def test_no_text_with_a_placeholder_is_ever_sent(text: str) -> None:
+    """Of an editor, of a variable that is not set, in a value: in each key of a server."""
+    keys: dict[str, Any] = {"command": text, "args": [text], "env": {"E": text}, "url": text, "headers": {"H": text}}
+    made, left = substituted(McpServer(name="s", transport="http", **keys), {"A": "{value", "E": ""})
+    names = [one.partition(" has ")[0] for one in left]
+    assert names == (["command", "args", "env.E", "url", "headers.H"] if "${" in made.url else [])
+    assert "value" not in str(left)
 
 
 def test_the_transport_follows_from_what_a_server_has() -> None:

@@ -29,7 +29,7 @@ IDLE_SECONDS = 600.0  # a server that nobody has is kept for so long
 SHORTEST_HIDDEN = 4  # characters of a variable's value that no message shows
 STOP_SECONDS = 0.1  # between two looks whether nobody waits any more
 STOPPED = "the conversation was interrupted"
-NO_VARIABLE = "the variable {names} is not set here"
+NOT_SET = "{texts}, which is not set here"
 
 
 class ServerPlace(Record):
@@ -56,7 +56,7 @@ class Server:
 
     def __init__(self, pool: ServerPool, definition: McpServer, where: ServerPlace) -> None:
         self.pool, self.where = pool, where
-        self.definition, self.missing = tools.substituted(definition, where.variables)
+        self.definition, self.left_open = tools.substituted(definition, where.variables)
         self._hidden = hidden(definition, where.variables)
         self.users, self.left = 0, time.monotonic()
         self._lock = threading.Lock()
@@ -86,8 +86,8 @@ class Server:
 
     def connected(self) -> Connection:
         """The connection with it, made where there is none; raises McpCallFailed."""
-        if self.missing:
-            raise McpCallFailed(NO_VARIABLE.format(names=", ".join(self.missing)))
+        if self.left_open:
+            raise McpCallFailed(NOT_SET.format(texts=", ".join(self.left_open)))
         with self._lock:
             if self._link is None or not self._link.is_alive:
                 self._link = self.pool.begin(self._opened()).result()
