@@ -141,7 +141,8 @@ class Loop:
                 answer = await self._prepared_answer()
             except ModelFault as fault:
                 until = int(time.time() + fault.after) + 1 if fault.after is not None else 0
-                return End(outcome=fault.outcome, reason=fault.reason, until=until if fault.outcome == LIMIT else 0)
+                reason = fault.reason + (registry.remedy(self.session, fault.reason) if fault.outcome == CONFIG else "")
+                return End(outcome=fault.outcome, reason=reason, until=until if fault.outcome == LIMIT else 0)
             if answer.finish == REFUSED:
                 return End(
                     outcome=BROKEN, reply=answer.text, reason=f"the model refused: {' '.join(answer.text.split())}"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable
 from typing import Any
 
-from harness.base.encoding import digest
+from harness.base.encoding import compact, digest
 from harness.base.errors import HarnessError
 from harness.builtin.tools import (
     _arguments,
@@ -63,6 +64,7 @@ TOOLS: dict[str, Tool] = {
     )
 }
 LONGEST_RESULT = 80_000  # characters; a longer one goes to a file
+DENY = ' (to do without it, write into tools.json: "deny": {names})'
 HEAD, TAIL = 4000, 4000  # characters of it that are shown
 HAS: dict[str, Callable[[ToolSession], bool]] = {
     FILES: lambda session: True,
@@ -90,11 +92,20 @@ def described(session: ToolSession) -> list[dict[str, Any]]:
     return [{name: getattr(one, name) for name in ("name", "description", "parameters")} for one in offered(session)]
 
 
+def remedy(session: ToolSession, words: str) -> str:
+    """What to do where a vendor refuses a request with words about tools of servers, by their names or by the place of one."""
+    at, said = re.findall(r"(?:tools|function_declarations)[.\[](\d+)", words)[-1:], re.findall(r"[\w-]+", words)
+    there = enumerate(offered(session))
+    named = [tool.name for number, tool in there if tool.server and (tool.name in said or [str(number)] == at)]
+    return DENY.format(names=compact(named)) if named else ""
+
+
 def call(session: ToolSession, name: str, given: Any) -> ToolResult:
     """Call a tool by its name. `given`: the arguments, an object or its JSON. A fault that the model can correct is a failed
     result."""
     found = _carried_out(session, name, given)
-    return found.replace(text=_bounded(session, _plain(found.text)))
+    images = [(kind, data) for _, data in found.images if (kind := read_files.media_type(data))]
+    return found.replace(text=_bounded(session, _plain(found.text)), images=images)
 
 
 def _carried_out(session: ToolSession, name: str, given: Any) -> ToolResult:

@@ -12,6 +12,7 @@ import threading
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,8 @@ from harness.state.layout import Layout
 from harness.stores.disk import DiskStore
 from harness.stores.gate import LostPlace
 from harness.stores.store import Key
-from tests.agents.modelserver import Reply, serving
+from tests.agents.modelserver import Handler, Reply, serving
+from tests.agents.strict import strict
 from tests.agents.wires import Exchange
 from tests.builtin.mcp.serving import SERVED
 from tests.builtin.sessions.talking import (
@@ -74,6 +76,38 @@ def test_tools_that_were_loaded_are_there_in_the_next_process(tmp_path: Path) ->
     assert state_of(tmp_path).kept["loaded_tools"] == ["own_look"]
     made = [turn_replay.turn(store(tmp_path), session_keys(USER, SESSION), turn)[1] for turn in (1, 2, 3, 4)]
     assert len(offered) == 4 and all(one and one.equal for one in made)
+
+
+def test_a_tool_that_a_vendor_refuses_is_named_with_the_way_to_do_without_it(tmp_path: Path) -> None:
+    """What a schema lacks is added before the first request; what is refused all the same ends the call, with the remedy."""
+    looks = {"type": "object", "properties": {"name": {"type": "array"}}}
+    own = {**BIG, "env": {"SCHEMAS": json.dumps({"look": looks})}}
+    refused = ("Invalid schema for function 'own_look': no.", "tools.{at}.custom.input_schema: no", "temperature: no")
+
+    def talk(message: str, **more: Any) -> Any:
+        (tmp_path / "tools.json").write_text(json.dumps({"mcpServers": {"own": own}, **more}))
+        for one in workspaces.brought(Layout(str(tmp_path))):
+            one.accept(Layout(str(tmp_path)))
+        return said(tmp_path, server, message, session=f"{len(server.seen)}")[0]
+
+    def trouble(handler: Handler, exchange: Exchange) -> bool:
+        words = next((one for one in refused if one in exchange.text), "")
+        if words and "own_look" in exchange.tools:
+            error = {"message": words.format(at=[*exchange.tools].index("own_look")), "type": "invalid_request_error"}
+            handler.send_json(400, {"error": error})
+            return True
+        return strict(handler, exchange)
+
+    with serving(lambda _: Reply("Hello.")) as server:
+        server.trouble = trouble
+        assert talk("hello").outcome == "ok"
+        for words in refused[:2]:
+            reply = talk(words)
+            assert reply.outcome == "config" and reply.reason.endswith(': "deny": ["own_look"])')
+            assert reply.reason.startswith("status 400: ")
+        assert talk(refused[2]).reason == "status 400: temperature: no"
+        assert talk(refused[0], deny=["own_look"]).outcome == "ok"
+        server_pool.shared().close()
 
 
 @pytest.mark.on_disk
