@@ -14,7 +14,7 @@ from harness.base import tokens
 from harness.base.encoding import digest
 from harness.base.errors import LockBusy
 from harness.builtin.tools import registry
-from harness.builtin.tools.tool import SUBAGENTS, ToolResult
+from harness.builtin.tools.tool import READS, SUBAGENTS, Tool, ToolResult
 from harness.state.layout import Layout
 from harness.workspace.rules import ToolRules
 from tests.builtin.tools.benches import Bench
@@ -194,3 +194,13 @@ def test_the_examples_of_the_page_are_what_comes_of_the_calls(bench: Bench) -> N
 def timeless(text: str) -> str:
     """Without how long it took."""
     return re.sub(r"(after|for) [\d.]+ s$|(after|for) [\d.]+ s\.", "in its time", text, flags=re.MULTILINE)
+
+
+def test_an_image_has_the_type_of_its_bytes_and_what_is_none_is_left_out(bench: Bench) -> None:
+    """Whatever a server or a function says it is: vendors look."""
+    png = b"\x89PNG\r\n\x1a\n" + bytes(9)
+    images = [("image/jpeg", png), ("image/png", b"<svg/>"), ("image/png", b"")]
+    look = Tool(name="look", description="d", parameters={}, effects=READS, foreign=True,
+                run=lambda session, arguments: ToolResult(text="seen", images=images))  # fmt: skip
+    bench.own.extra_tools = [look]
+    assert registry.call(bench.own, "look", {}).images == [("image/png", png)]
