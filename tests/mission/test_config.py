@@ -266,6 +266,7 @@ def test_a_value_of_the_wrong_kind_is_named_with_its_line(table: str, key: str) 
         ("agent = 'a'\nagent = 'b'\n", "not TOML", 2),
         ('\ntrust = "all"\n', "'trust' must be one of workspace, full", 2),
         ("\ncheck_seconds = 0\n", "'check_seconds' must be above 0", 2),
+        ('[agents.b]\n\nbase_url = "http://h/${A}"\n', "'base_url' must be https://… or http://…, in ASCII", 3),
         ('[[on]]\nevent = "run"\nurl = "http://h/a b"\n', "'url' must be https://… or http://…, in ASCII", 3),
         ('[[on]]\nevent = "run"\nurl = "http://h/\\n"\n', "'url' must be https://… or http://…, in ASCII", 3),
         ('[[checkpoint]]\nname = "a b"\nwhen = "after-plan"\n', "'name' must be a name, ASCII letters, digits", 2),
