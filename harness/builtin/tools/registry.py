@@ -64,6 +64,7 @@ TOOLS: dict[str, Tool] = {
     )
 }
 LONGEST_RESULT = 80_000  # characters; a longer one goes to a file
+NO_IMAGE = "\n[left out: what no model takes as an image]"
 DENY = ' (to do without it, write into tools.json: "deny": {names})'
 HEAD, TAIL = 4000, 4000  # characters of it that are shown
 HAS: dict[str, Callable[[ToolSession], bool]] = {
@@ -105,7 +106,8 @@ def call(session: ToolSession, name: str, given: Any) -> ToolResult:
     result."""
     found = _carried_out(session, name, given)
     images = [(kind, data) for _, data in found.images if (kind := read_files.media_type(data))]
-    return found.replace(text=_bounded(session, _plain(found.text)), images=images)
+    text = found.text + NO_IMAGE * (len(images) < len(found.images))
+    return found.replace(text=_bounded(session, _plain(text)), images=images)
 
 
 def _carried_out(session: ToolSession, name: str, given: Any) -> ToolResult:

@@ -70,7 +70,7 @@ def test_rules_hold_for_a_function_as_for_any_tool(tmp_path: Path) -> None:
 
     def picture() -> ToolResult:
         """A picture."""
-        return ToolResult(text="look", images=[("image/png", b"png")])
+        return ToolResult(text="look", images=[("image/png", b"\x89PNG\r\n\x1a\n")])
 
     with Program(
         tmp_path, SimulatedCall(name="picture"), "seen", tools=[weather, picture], rules=ToolRules(deny=["weather"])
@@ -78,7 +78,7 @@ def test_rules_hold_for_a_function_as_for_any_tool(tmp_path: Path) -> None:
         program.call_sync("go")
         request = program.simulated.requests[1]
     assert "weather" not in [one["name"] for one in request.tools]
-    assert request.messages[-1]["images"] == [["image/png", "cG5n"]]
+    assert request.messages[-1]["images"] == [["image/png", "iVBORw0KGgo="]]
 
 
 def test_a_name_that_is_taken_and_a_function_without_annotations_are_refused(tmp_path: Path) -> None:

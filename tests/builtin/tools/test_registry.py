@@ -203,4 +203,5 @@ def test_an_image_has_the_type_of_its_bytes_and_what_is_none_is_left_out(bench: 
     look = Tool(name="look", description="d", parameters={}, effects=READS, foreign=True,
                 run=lambda session, arguments: ToolResult(text="seen", images=images))  # fmt: skip
     bench.own.extra_tools = [look]
-    assert registry.call(bench.own, "look", {}).images == [("image/png", png)]
+    found = registry.call(bench.own, "look", {})
+    assert (found.text, found.images) == ("seen\n[left out: what no model takes as an image]", [("image/png", png)])
