@@ -38,19 +38,23 @@ class WorkspaceReader:
         more: Collection[str],
         known: dict[str, AcceptanceRow] | None = None,
     ) -> None:
-        self.layout, self.commit, self.prefix = layout, commit, layout.folders.prefix
+        self.layout, self.commit, self.prefix = layout, commit, layout.folders.prefix if commit else ""
         self.of_user = places.folder_of_user(user)
         self.more = [os.path.normpath(name) for name in more]
-        names = [*places.ROOTS, *self.more]
-        names += [f"{self.of_user}/{name}" for name in places.OF_USERS] if self.of_user else []
+        self.tops = places.tops(self.of_user, self.more)
         self.known = acceptance.newest(layout) if known is None else known
-        below = contents.named(layout.folders.top, commit, places.INSTRUCTIONS, self.prefix)
-        paths = dict.fromkeys([*(self.prefix + name for name in names), *below, *self.known])
-        self.accepted: AcceptedFiles = acceptance.at(layout, commit, paths, self.known)
+        below = [*(self.prefix + name for name in self.tops), *self._nested(), *self.known]
+        self.accepted = self._at(dict.fromkeys(below))
         self.paths = [path[len(self.prefix) :] for path in self.accepted.files]
         self.faults: list[str] = []  # of skipped texts
         self.left_out: list[str] = []  # lines about what does not count
         self._read: dict[str, bytes] = {}
+
+    def _nested(self) -> Iterable[str]:
+        return contents.named(self.layout.folders.top, self.commit, places.INSTRUCTIONS, self.prefix)
+
+    def _at(self, paths: Collection[str]) -> AcceptedFiles:
+        return acceptance.at(self.layout, self.commit, paths, self.known)
 
     def lay_over(self, texts: Mapping[str, bytes]) -> None:
         """Put these files, by path in the project, over those that are there."""
@@ -74,7 +78,7 @@ class WorkspaceReader:
     def add(self, names: Iterable[str]) -> None:
         """Make more files of the project readable. At most 1 git call."""
         new = [path for name in names if (path := self.prefix + name) not in {*self.accepted.files, *self.known}]
-        self.accepted.files |= acceptance.at(self.layout, self.commit, new, self.known).files
+        self.accepted.files |= self._at(new).files
 
     def fetch(self, names: Iterable[str]) -> None:
         """Read these files of the project in one call, except too large ones."""
@@ -97,25 +101,26 @@ class WorkspaceReader:
         return encoding.decode(data, name)
 
     def _linked(self, name: str, target: str) -> str:
-        """The target of a link of the project, one step."""
-        path = os.path.normpath(os.path.join(os.path.dirname(self.prefix + name), target))
-        inside = not (os.path.isabs(target) or path.startswith(".."))
-        found = acceptance.at(self.layout, self.commit, [path], self.known) if inside else None
-        if found is None or path not in found.files or found.files[path].mode == contents.LINK:
+        """The target of a link of the project."""
+        path = self._target(name, target)
+        found = self._at([path] if path.partition("/")[0] not in ("", "..") else [])
+        if path not in found.files or found.files[path].mode == contents.LINK:
+            where = "repository" if self.commit else "folder"
             raise BrokenFile(
-                name, f"the link leads to {target}, which is not a file of the repository", remedy="Correct it."
+                name, f"the link leads to {target}, which is not a file of the {where}", remedy="Correct it."
             )
         return encoding.decode(found.read([path])[path], path)
+
+    def _target(self, name: str, target: str) -> str:
+        """What a link leads to, one step; git path."""
+        return os.path.normpath(os.path.join(os.path.dirname(self.prefix + name), target))
 
     def skills(self) -> list[WorkspaceText]:
         """Every SKILL.md, lowest layer first."""
         outside = [self._read_or_left_out(self._outer_skill, *one) for one in self._outer(places.SKILLS)]
-        inside = [
-            (layer, f"{top}/{name}")
-            for layer, top in [*((places.PROJECT, one) for one in places.FOREIGN_SKILLS), *self._inner(places.SKILLS)]
-            for name in self._folders(top)
-            if f"{top}/{name}/{places.SKILL}" in self.paths
-        ]
+        tops = [*((places.PROJECT, one) for one in places.FOREIGN_SKILLS), *self._inner(places.SKILLS)]
+        heads = [os.path.dirname(path) for path in self.paths if os.path.basename(path) == places.SKILL]
+        inside = [(layer, folder) for layer, top in tops for folder in heads if os.path.dirname(folder) == top]
         self.fetch(f"{folder}/{places.SKILL}" for _, folder in inside)
         return [one for one in [*outside, *(self._read_or_left_out(self._skill, *one) for one in inside)] if one]
 
@@ -143,20 +148,10 @@ class WorkspaceReader:
         """The files and links below a folder of the project, by git."""
         return [path for path in self.accepted.files if path.startswith(f"{self.prefix}{folder}/")]
 
-    def _folders(self, top: str) -> list[str]:
-        """The folders directly below one of the project."""
-        begin = top + "/"
-        below = (path[len(begin) :].split("/") for path in self.paths if path.startswith(begin))
-        return list(dict.fromkeys(parts[0] for parts in below if len(parts) > 1))
-
     def _outer_skill(self, layer: str, folder: str, name: str) -> WorkspaceText | None:
-        at = os.path.join(folder, name)
-        text = _text_of(os.path.join(at, places.SKILL))
-        return (
-            None
-            if text is None
-            else WorkspaceText(os.path.join(at, places.SKILL), layer, text, name, list(_beside(at)))
-        )
+        at, path = os.path.join(folder, name), os.path.join(folder, name, places.SKILL)
+        text = _text_of(path)
+        return None if text is None else WorkspaceText(path, layer, text, name, list(_beside(at)))
 
     def subagents(self) -> list[WorkspaceText]:
         """Every declaration of a subagent, lowest layer first."""
@@ -184,7 +179,8 @@ class WorkspaceReader:
         """(layer, folder, name) of these entries in the outer layers."""
         for layer, top in places.outer():
             folder = os.path.join(top, what)
-            yield from ((layer, folder, name) for name in files.names(folder) if not name.startswith((".", "_")))
+            names = files.names(folder) if os.path.isdir(folder) else []
+            yield from ((layer, folder, name) for name in names if not name.startswith((".", "_")))
 
 
 def parse_all(

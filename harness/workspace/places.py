@@ -14,8 +14,9 @@ FOREIGN_SKILLS = (".claude/skills", ".agents/skills")
 NOT_READ = (  # of other formats, which `workspace show` names
     *("CLAUDE.local.md", ".claude/CLAUDE.md", ".claude/agents", ".claude/commands", ".claude/rules", "GEMINI.md"),
     *(".cursor", ".cursorrules", ".github/copilot-instructions.md", ".github/instructions", ".vscode/mcp.json"),
-    *(".windsurf", ".windsurfrules", ".clinerules", ".roo", ".junie", ".opencode"),
+    *(".windsurf", ".windsurfrules", ".clinerules", ".roo", ".junie", ".opencode", "MEMORY.md"),
 )
+PACKAGES = ("node_modules", "site-packages", "vendor", "third_party", ".venv")  # folders of dependencies
 KNOWLEDGE, SKILLS, SUBAGENTS, USERS, PLAYBOOKS = "knowledge", "skills", "subagents", "users", "playbooks"
 ENTRY, SKILL, DECLARATION = "KNOWLEDGE.md", "SKILL.md", ".md"
 ROOTS = (INSTRUCTIONS, IMPORTING, TOOLS, SERVERS, KNOWLEDGE, SKILLS, *FOREIGN_SKILLS, SUBAGENTS)
@@ -30,6 +31,11 @@ def folder_of_user(user: str) -> str:
         return ""
 
     return f"{USERS}/{ids.encoded(user)}"
+
+
+def tops(of_user: str, more: Iterable[str]) -> list[str]:
+    """The files and folders of a project that can belong to a workspace, but for those in any folder."""
+    return [*ROOTS, *more, *([f"{of_user}/{name}" for name in OF_USERS] if of_user else [])]
 
 
 def outer() -> list[tuple[str, str]]:
@@ -77,8 +83,8 @@ def _own(path: str) -> str:
 
 
 def nested(paths: Iterable[str]) -> list[str]:
-    """Those of the paths that are the AGENTS.md of a folder."""
-    found = (path for path in paths if path.endswith(f"/{INSTRUCTIONS}"))
+    """Those of the paths that are the AGENTS.md of a folder, but of no dependency."""
+    found = (path for path in paths if path.endswith(f"/{INSTRUCTIONS}") and {*PACKAGES}.isdisjoint(path.split("/")))
     return [path for path in found if kind_of(path, ()) == "instructions"]
 
 

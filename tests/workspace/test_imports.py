@@ -40,7 +40,7 @@ def read(of: tuple[House, bool]) -> tuple[dict[str, str], list[str]]:
     left: list[str] = []
     if committed:
         return _imports.read(WorkspaceReader(house.layout, house.head(), "", ()), left), left
-    return _imports.read(DiskReader(Layout(str(house.project)), "", ()), left), left
+    return _imports.read(DiskReader(Layout(str(house.project)), "", "", (), {}), left), left
 
 
 def test_a_file_of_the_project_is_read_once_and_any_other_is_left_out_with_a_line(house_of: tuple[House, bool]) -> None:
@@ -79,5 +79,5 @@ def test_a_file_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     """Such a one is no reason not to work."""
     (tmp_path / "CLAUDE.md").write_bytes(b"\xff")
     left: list[str] = []
-    assert _imports.read(DiskReader(Layout(str(tmp_path)), "", ()), left) == {}
+    assert _imports.read(DiskReader(Layout(str(tmp_path)), "", "", (), {}), left) == {}
     assert len(left) == 1 and left[0].startswith("CLAUDE.md, line 1: not UTF-8")

@@ -94,7 +94,9 @@ def test_a_folder_is_a_skill_or_knowledge_by_one_file() -> None:
 
 def test_the_nearest_nested_file_counts() -> None:
     """Of the folders above a file; that of the top, or of a skill, is none of them."""
-    found = places.nested(["AGENTS.md", "a/AGENTS.md", "a/b/AGENTS.md", "skills/x/AGENTS.md", "a/NOT-AGENTS.md"])
+    found = places.nested(
+        ["AGENTS.md", "a/AGENTS.md", "a/b/AGENTS.md", "skills/x/AGENTS.md", "a/NOT-AGENTS.md", "vendor/AGENTS.md"]
+    )
     assert found == ["a/AGENTS.md", "a/b/AGENTS.md"]
     wanted = {"a/b/c/x.py": "a/b/AGENTS.md", "a/x.py": "a/AGENTS.md", "ab/x.py": "", "x.py": ""}
     assert {path: places.nearest(found, path) for path in wanted} == wanted

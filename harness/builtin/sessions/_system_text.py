@@ -106,7 +106,7 @@ class SystemTextSource:
         """The files outside of commits on which the words depend."""
         layout = self.layout
         more = config.load(layout).workspace.get("additional_context", ())
-        inside = [] if commit else disk_reader.watched(places.folder_of_user(user), more)
+        inside = [] if commit else places.tops(places.folder_of_user(user), more)
         if not commit and (known := self._known.get((user, memory))):  # imported files, too
             inside += [one.source for one in known[2].given.sections if one.kind == "instructions"]
         outer = [os.path.join(folder, name) for _, folder in places.outer() for name in places.LAYERED]
