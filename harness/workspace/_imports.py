@@ -13,6 +13,7 @@ from harness.workspace._reader import WorkspaceReader
 
 MAX_DEPTH = 5
 IMPORT = re.compile(r"(?<!\S)@([\w.~/-][^\s@]*)")
+PATH = re.compile(r"(\.{0,2}|~)/|.*\.\w")  # what is written like this is an import, also of a missing file
 CODE = re.compile(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 
 
@@ -28,11 +29,12 @@ def read(reader: WorkspaceReader, left_out: list[str]) -> dict[str, str]:
             text = _text(reader, path, named, left_out)
             if text is not None:
                 found[path] = text
-                following |= {new: f"{path}: @{written}" for new, written in _imports(path, text)}
+                following |= {new: f"{path}: @{written}" for new, written in _imports(reader, path, text)}
         level = {path: named for path, named in following.items() if path not in found}
         if depth == MAX_DEPTH:
             left_out += [f"{named} is more than {MAX_DEPTH} imports away" for named in level.values()]
-    if not IMPORT.sub("", found.get(places.IMPORTING, "")).strip() and found:
+    rest = found.get(places.IMPORTING, "")
+    if not IMPORT.sub(lambda one: "" if _import(reader, places.IMPORTING, one) else one[0], rest).strip() and found:
         found[places.IMPORTING] = ""
     return found
 
@@ -52,11 +54,15 @@ def _is_inside(path: str) -> bool:
     return not path.startswith(("/", "~", ".."))
 
 
-def _imports(path: str, text: str) -> Iterator[tuple[str, str]]:
+def _imports(reader: WorkspaceReader, path: str, text: str) -> Iterator[tuple[str, str]]:
     """(path in the project, path as written) of each import outside code."""
     for block in documents.blocks(text):
         if block.kind in ("heading", "paragraph"):
-            for match in IMPORT.finditer(CODE.sub("", block.text)):
-                written = match[1].rstrip(".,;:!?)")
-                home = "" if written.startswith("~") else os.path.dirname(path)
-                yield os.path.normpath(os.path.join(home, written)), written
+            yield from filter(None, (_import(reader, path, one) for one in IMPORT.finditer(CODE.sub("", block.text))))
+
+
+def _import(reader: WorkspaceReader, path: str, match: re.Match[str]) -> tuple[str, str] | None:
+    written = match[1].rstrip(".,;:!?)")
+    found = os.path.normpath(os.path.join("" if written.startswith("~") else os.path.dirname(path), written))
+    is_there = found in reader.paths or os.path.lexists(os.path.join(reader.layout.folders.project, found))
+    return (found, written) if is_there or PATH.match(written) else None

@@ -81,3 +81,18 @@ def test_a_file_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     left: list[str] = []
     assert _imports.read(DiskReader(Layout(str(tmp_path)), "", "", (), {}), left) == {}
     assert len(left) == 1 and left[0].startswith("CLAUDE.md, line 1: not UTF-8")
+
+
+def test_what_is_neither_written_like_a_path_nor_there_is_no_import(house_of: tuple[House, bool]) -> None:
+    """A package or a person with an @ stays what it is: text, without a line."""
+    house, _ = house_of
+    text = "Types are in @types/node, by @ann and @org/team. See @LICENSE, @./gone, @a/gone.md.\n"
+    person(house, {"CLAUDE.md": text, "LICENSE": "Free.\n"})
+    assert read(house_of) == (
+        {"CLAUDE.md": text, "LICENSE": "Free.\n"},
+        [f"CLAUDE.md: @{name} is not a file of the project" for name in ("./gone", "a/gone.md")],
+    )
+    person(house, {"CLAUDE.md": "@types/node\n"})
+    assert read(house_of) == ({"CLAUDE.md": "@types/node\n"}, [])
+    person(house, {"CLAUDE.md": "@LICENSE\n"})
+    assert read(house_of) == ({"CLAUDE.md": "", "LICENSE": "Free.\n"}, [])
