@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from harness.base import console, errors
+from harness.base import console, encoding, errors
 from harness.builtin.sessions import folder
 from harness.builtin.sessions.folder import DIFFERENT, FAILED
 from harness.cli import _values, help
@@ -16,6 +16,8 @@ from harness.cli.quick import here
 from harness.commands import workspaces
 from harness.state.layout import command
 from harness.workplace import run_detection
+
+MAX_LEFT = 12  # lines about what no agent gets
 
 
 @click.group(cls=help.CommandGroups)
@@ -27,14 +29,25 @@ def workspace() -> None:
 @click.option("--role", default="", metavar="R", help="What this role gets. [what any role gets]")
 @click.option("--user", default=None, metavar="U", help="The user, instead of that in config.toml.")
 @click.option("--sizes", is_flag=True, help="Without the texts.")
+@click.option("-v", "--verbose", is_flag=True, help="With every file that does not count.")
 @as_json
-def workspace_show(role: str, user: str | None, sizes: bool, as_json: bool) -> None:
-    """Show what an agent would get, with the size and source of each part, and the changes that wait for you."""
+def workspace_show(role: str, user: str | None, sizes: bool, verbose: bool, as_json: bool) -> None:
+    """Show what an agent would get, with the size and source of each part, the changes that wait for you, and what does not
+    count."""
     found = workspaces.show(here(), role, user)
-    _values.show(found, [*_lines(found), *([] if sizes else _texts(found))], as_json=as_json)
+    _values.show(found, [*_lines(found, verbose), *([] if sizes else _texts(found))], as_json=as_json)
 
 
-def _lines(found: dict[str, Any]) -> list[str]:
+def _left(found: dict[str, Any], *, verbose: bool = False) -> list[str]:
+    """What no agent gets, by reason, in at most MAX_LEFT lines, or all of it."""
+    rows = [f"left out   {line}" for line in found["left_out"]]
+    for reason, paths in found["unused"].items():
+        rows += [f"not read   {path}: {reason}" for path in (paths if verbose else [encoding.few(paths)])]
+    more = f"not read   {len(rows) - MAX_LEFT + 1} lines more: {command('workspace show -v')}"
+    return rows if verbose or len(rows) <= MAX_LEFT else [*rows[: MAX_LEFT - 1], more]
+
+
+def _lines(found: dict[str, Any], verbose: bool) -> list[str]:
     """A line for each item."""
     rows = [
         f"{one['tokens']:>7} tokens {one['bytes']:>8} bytes  {one['source']} ({one['layer']})"
@@ -42,7 +55,6 @@ def _lines(found: dict[str, Any]) -> list[str]:
         for one in found["parts"]
     ]
     rows.append(f"{found['tokens']:>7} tokens of at most {found['most_tokens']}")
-    rows += [f"left out   {line}" for line in found["left_out"]]
     rows += [f"skill      {one['name']} ({one['layer']}: {one['path']})" for one in found["skills"]]
     rows += [f"subagent   {one['id']} ({one['layer']}: {one['path']})" for one in found["subagents"]]
     if tools := found["tools"]:
@@ -52,7 +64,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
         rows += [f"server     {one['name']} ({one['transport']})" for one in tools["servers"]]
         rows += [f"server     {name} (disabled)" for name in tools["disabled"]]
     rows += [f"waits      {one['path']}: {one['what']} by {one['run']}" for one in found["waiting"]]
-    rows += [f"not read   {path}" for path in found["not_read"]]
+    rows += _left(found, verbose=verbose)
     return [*rows, *([f"To accept: {command('workspace accept')}"] if found["waiting"] else [])]
 
 
@@ -72,6 +84,7 @@ def workspace_accept(paths: tuple[str, ...], as_json: bool) -> None:
     lines = [f"accepted: {row}" for row in brought]
     lines += [f"{one.path} is accepted ({one.what} by {one.run})" for one in found]
     _values.show(found, lines or ["Nothing to accept."], as_json=as_json)
+    _values.show(None, [] if as_json else _left(workspaces.show(here(), "", None)), as_json=False)
 
 
 @workspace.command(name="copy")

@@ -38,8 +38,8 @@ def show(layout: Layout, role: str, user: str | None) -> dict[str, Any]:
     reads = known.reads if known else snapshot.WORDS
     head = of_run.commit_of(layout) if there else ""
     found = of_run.look(layout, settings, head, "", reads, agents)
-    own = grants.of_state(layout)
-    left = [*found.left_out, *found.faults] if found else []
+    own, unused = grants.of_state(layout), snapshot.unused(layout, head, settings)
+    left = [*found.faults, *found.left_out] if found else []
     rows = [*(found.sections if found else []), *([found.memory] if found and found.memory else [])]
     return {
         "role": role,
@@ -54,12 +54,13 @@ def show(layout: Layout, role: str, user: str | None) -> dict[str, Any]:
             }
             for one in rows
         ],
-        "left_out": left if own.is_accepted(layout) else [*left, own.waits()],
+        "left_out": left if own.is_accepted(layout) else [own.waits(), *left],
         "skills": [_row(one, "name", "layer", "path", "description", "files") for one in found.skills] if found else [],
         "subagents": [_row(one, "id", "layer", "path", "description") for one in found.subagents] if found else [],
         "tools": _tools(found),
         "waiting": [one.asdict() for one in found.waiting] if found else [],
-        "not_read": [one for one in places.NOT_READ if os.path.lexists(os.path.join(layout.folders.project, one))],
+        "not_read": [one for paths in unused.values() for one in paths if one in places.NOT_READ],
+        "unused": unused,
     }
 
 

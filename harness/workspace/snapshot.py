@@ -17,7 +17,7 @@ from harness.state import files, names, objects
 from harness.state.files import PRIVATE
 from harness.state.layout import Layout
 from harness.state.state import State
-from harness.workspace import _imports, acceptance, budget, grants, places, skills, subagents, tools
+from harness.workspace import _entries, _imports, acceptance, budget, grants, places, skills, subagents, tools
 from harness.workspace._reader import WorkspaceReader, parse_all
 from harness.workspace.acceptance import AcceptanceRow, WaitingChange
 from harness.workspace.budget import WorkspaceSection
@@ -39,6 +39,7 @@ OF_FOLDERS = (
 )
 SKILLS = "## Skills\n\nEach is a way of working, written down. Load one before the work that it describes: `{load}`."
 KNOWLEDGE = "## Knowledge of this project"
+ENTRY = f"{places.KNOWLEDGE}/{places.ENTRY}"
 SMALL_BYTES = 256 * 1024  # maximum size of a skill's file that is kept with a run
 OTHERS = "### More, to be read when it helps"
 MEMORY = "### MEMORY.md (lessons of this mission, the newest first to stay)"
@@ -132,20 +133,16 @@ def gather(
 
 def _without_grants(layout: Layout, reader: WorkspaceReader, found: WorkspaceSnapshot) -> None:
     """Remove parts of the repository that no person has accepted."""
-    brought = [one for one in found.skills if _has_files(reader, one)]
+    inside = [one for one in found.skills if one.layer in (places.PROJECT, places.OF_USER)]
+    brought = [one for one in inside if len(reader.beside(one.folder)) > 1]
     servers = found.tools.servers if found.tools else []
     found.grants = grants.of_workspace(reader, servers, brought)
     if found.grants.is_accepted(layout):
         return
-    found.faults.append(found.grants.waits())
+    found.faults.insert(0, found.grants.waits())
     found.skills = [one for one in found.skills if one not in brought]
     if found.tools:
         found.tools = found.tools.replace(servers=[])
-
-
-def _has_files(reader: WorkspaceReader, skill: Skill) -> bool:
-    """Whether a skill of the project has more than its SKILL.md."""
-    return skill.layer in (places.PROJECT, places.OF_USER) and len(reader.beside(skill.folder)) > 1
 
 
 def _instructions(
@@ -175,6 +172,22 @@ def _instructions(
 def imported(layout: Layout, commit: str) -> list[str]:
     """The files that CLAUDE.md imports in its effective version at a commit."""
     return [*_imports.read(reader_of(layout, commit, "", (), None), [])]
+
+
+def unused(layout: Layout, commit: str, settings: Config) -> dict[str, list[str]]:
+    """{reason: paths} of everything in the places of a workspace that no agent gets, and that no line of a snapshot names."""
+    table = WorkspaceTable(**settings.workspace)
+    reader = reader_of(layout, commit, config.user_of(settings), table.additional_context, None)
+    found, imported = gather(layout, commit, settings, WORDS), _imports.read(reader, [])
+    used = {one.source for one in found.sections} | {one for one in imported if imported[one] or len(imported) > 1}
+    used.update(found.nested, (one.path for one in found.subagents), (one.path for one in found.skills))
+    used.update(f"{one.folder}/{name}" for one in found.skills for name in one.files)
+    used.update({places.TOOLS, places.SERVERS, f"{reader.of_user}/{places.TOOLS}"}.intersection(reader.paths))
+    if places.KNOWLEDGE in used:
+        used.update({one for one in reader.paths if one.startswith(f"{places.KNOWLEDGE}/")} - {ENTRY})
+    named = {line.partition(":")[0].partition(", line ")[0] for line in [*found.left_out, *found.faults]}
+    named.update(one.path[len(reader.prefix) :] for one in found.waiting)
+    return _entries.unused(reader, used, named, [word for word, is_on in table.asdict().items() if is_on is False])
 
 
 def nested_text(layout: Layout, given: WorkspaceSnapshot, name: str, room: int) -> str:
@@ -225,13 +238,12 @@ def _skill_index(own: Sequence[CliReading], at: str, found: WorkspaceSnapshot, l
 
 def _knowledge(reader: WorkspaceReader) -> list[WorkspaceSection]:
     """KNOWLEDGE.md, and the names of the files next to it; [] without KNOWLEDGE.md."""
-    entry = f"{places.KNOWLEDGE}/{places.ENTRY}"
-    text = reader.text(entry)
+    text = reader.text(ENTRY)
     if text is None:
         return []
-    rest = [path for path in reader.paths if path.startswith(f"{places.KNOWLEDGE}/") and path != entry]
+    rest = [path for path in reader.paths if path.startswith(f"{places.KNOWLEDGE}/") and path != ENTRY]
     same = WorkspaceSection(
-        kind="knowledge", layer=places.PROJECT, title=f"### {entry}", text=_ended(text), source=entry
+        kind="knowledge", layer=places.PROJECT, title=f"### {ENTRY}", text=_ended(text), source=ENTRY
     )
     found = [same] if text.strip() else []
     rows = "".join(f"- {path}\n" for path in rest)

@@ -47,7 +47,7 @@ def test_what_a_repository_has_for_other_agents_is_shown_and_accepted(house: Hou
     parts = [line.split("  ")[-1] for line in lines if "bytes" in line]
     assert [one.split(" ")[0] for one in parts] == ["AGENTS.md", "CLAUDE.md", "docs/style.md", "**/AGENTS.md", "skills"]
     assert any(line.endswith("tokens of at most 8000") for line in lines)
-    assert [line.split()[2] for line in lines if line.startswith("not read")] == [".claude/agents", ".cursor"]
+    assert any(line.startswith("not read   .claude/agents, .cursor: not one of the files that count") for line in lines)
     assert [line.split()[1] for line in lines if line.startswith("skill ")] == ["deploy", "review"]
     assert not any(line.startswith("server ") for line in lines)
     [waits] = [line for line in lines if "not used until you accept it" in line]
@@ -56,3 +56,31 @@ def test_what_a_repository_has_for_other_agents_is_shown_and_accepted(house: Hou
     lines = house.harness("workspace", "show", "--sizes").out.split("\n")
     assert [line.split()[1] for line in lines if line.startswith("server ")] == ["maps", "docs"]
     assert [line.split()[1] for line in lines if line.startswith("skill ")] == ["deploy", "fix", "review"]
+
+
+def test_what_does_not_count_is_named_in_twelve_lines_or_all_of_it(house: House) -> None:
+    """Grouped by reason, in `show` and at `accept`; what waits for the person comes first."""
+    wrong: dict[str, str | None] = {f"skills/{name}/SKILL.md": "no front matter" for name in "abcdefghijk"}
+    person(
+        house,
+        {**wrong, **{f"skills/in/deep{at}/SKILL.md": skill("x") for at in range(7)}, "packages/web/CLAUDE.md": "w"},
+    )
+    house.write(".mcp.json", '{"mcpServers": {"maps": {"command": "ours"}}}')
+    house.git("add", "-A")
+    house.git("commit", "-qm", "theirs")
+    left = [
+        line
+        for line in house.harness("workspace", "show", "--sizes").out.split("\n")
+        if line[:8] in ("left out", "not read")
+    ]
+    assert len(left) == 12 and "until you accept it" in left[0] and left[-1].startswith("not read   3 lines more: ")
+    every = house.harness("workspace", "show", "--sizes", "-v").out
+    assert all(f"not read   skills/in/deep{at}/SKILL.md: a skill is a folder" in every for at in range(7))
+    said = house.harness("workspace", "accept").out
+    assert said.startswith("accepted: MCP server maps") and "left out   skills/a/SKILL.md, line 1" in said
+    person(house, dict.fromkeys(wrong))
+    said = house.harness("workspace", "accept").out
+    assert (
+        "deep4/SKILL.md and 2 more: a skill is a folder" in said
+        and "packages/web/CLAUDE.md: only the CLAUDE.md at" in said
+    )
