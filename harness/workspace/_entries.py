@@ -42,7 +42,7 @@ def unused(
     names = dict.fromkeys("/".join([*reader.tops, places.ENTRY, places.SKILL]).split("/"))
     for path, place in dict(_entries(reader)).items():
         kind = places.kind_of(path, reader.more) or os.path.basename(place)
-        if path in named or (path in used and kind not in off):
+        if path in named or (any(f"{one}/".startswith(f"{path}/") for one in used) and kind not in off):
             continue
         at, parts, below = os.path.join(project, path), path.split("/"), path[len(place) :].strip("/").split("/")
         entry, inside = f"{place}/{below[0]}/{places.SKILL}" if kind == places.SKILLS else path, not os.path.isabs(path)

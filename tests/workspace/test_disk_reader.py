@@ -71,3 +71,17 @@ def test_files_of_folders_are_found_without_git(tmp_path: Path) -> None:
     found = snapshot.gather(Layout(str(tmp_path)), "", Config(), snapshot.WORDS)
     assert found.nested == ["d/AGENTS.md", "b/c/AGENTS.md"]
     assert snapshot.nested_text(Layout(str(tmp_path)), found, "d/AGENTS.md", 100) == "d/AGENTS.md\n"
+
+
+def test_a_linked_folder_above_a_place_leads_nowhere_else(tmp_path: Path) -> None:
+    """`.agents` as a link out of the folder is named, and nothing behind it is read; one within the folder is."""
+    for top in ("elsewhere", "project/shared"):
+        (tmp_path / top / "skills/x").mkdir(parents=True)
+        (tmp_path / top / "skills/x/SKILL.md").write_text("---\nname: x\ndescription: d\n---\nSo.\n")
+    layout = Layout(str(tmp_path / "project"))
+    for target, names in (("../elsewhere", []), ("shared", ["x"])):
+        (tmp_path / "project/.agents").symlink_to(target)
+        found = snapshot.gather(layout, "", Config(), snapshot.WORDS)
+        assert [one.name for one in found.skills] == names
+        assert bool(snapshot.unused(layout, "", Config())) == (not names)
+        (tmp_path / "project/.agents").unlink()
