@@ -112,7 +112,7 @@ def _filled_pages(layout: Layout) -> list[str]:
     ):
         ours = written.get(page, {})
         lines = (State(layout).text(name) or "").split("\n")
-        hand = [line for line in lines if line.strip() and ours.get(line.rstrip(), -1) < 0 and not pages.more(line)]
+        hand = [line for line in lines if line.strip() and ours.get(line.rstrip(), -1) < 0]
         words = [f"{len(hand)} lines, of {most[0]}"] if len(hand) >= most[0] else []
         size = tokens.estimated("\n".join(hand)) if most[1] else 0
         words += [f"{size} tokens, of {most[1]}"] if most[1] and size >= most[1] else []

@@ -143,7 +143,7 @@ def _on_pages(layout: Layout, known: Lessons) -> list[MemoryLine]:
         written, path = known.written.get(page), layout.folders.relative(State(layout).path(name))
         for number, line in enumerate((State(layout).text(name) or "").split("\n"), 1):
             text = plain(line)
-            if text and not line.startswith("#") and not pages.more(line):
+            if text and not line.startswith("#"):
                 lesson = texts.get(text.casefold(), -1) if written is None else written.get(line, -1)
                 found.append(MemoryLine(text=text, place=f"{path}:{number}", lesson=lesson))
     return found

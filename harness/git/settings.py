@@ -66,7 +66,7 @@ LINKED = (*MADE, "shallow", "lfs")
 class RecordedSettings(Record):
     """The configuration at init as plain values: git's folders, (key, value or None) pairs, attributes files.
     `git_dir` and `common` are relative to the project if inside it; `commondir` is the content of that file. `persons`:
-    the whole configuration outside the repository; None in a record of an older harness. `prefix`: the mission's folder
+    the whole configuration outside the repository. `prefix`: the mission's folder
     below the project, "" if it is the project. `head`: the checked-out commit, or "".
     """
 
@@ -77,7 +77,7 @@ class RecordedSettings(Record):
     attributes: str
     info_attributes: str
     alternates: str
-    persons: list[list[str | None]] | None = None
+    persons: list[list[str | None]] = []
     prefix: str = ""
     head: str = ""
 

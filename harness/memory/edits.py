@@ -80,7 +80,7 @@ def _strip(page: MemoryPage, titles: tuple[str, ...], known: Lessons, name: str)
                 number = _of_lesson(str(line), texts, name) if by_line is None else by_line.get(str(line).rstrip())
                 if number is not None:
                     found.add(number)
-                elif line != pages.more(str(line)):
+                else:
                     kept.append(line)
             section.lines = _trimmed(kept)
     if by_line is not None:
@@ -111,14 +111,14 @@ def _texts(known: Lessons) -> dict[str, int]:
 
 
 def _of_lesson(line: str, texts: dict[str, int], name: str) -> int | None:
-    """The lesson of a line by the curator; -1 for an item of an older version's summary, None for a person's line."""
+    """The lesson of a line by the curator; None for a person's line."""
     item = pages.parse_item(line)
     if item is None:
         return texts.get(DATED.sub("", line)) if name == "summary" and line.startswith("- ") else None
     text = item.text.removeprefix(pages.AVOID_MARK).removeprefix(pages.FAIL_MARK)
     for ending in ENDINGS:
         text = ending.sub("", text)
-    return texts.get(text, -1 if name == "summary" else None)
+    return texts.get(text)
 
 
 def shown(text: str) -> str:

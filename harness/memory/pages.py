@@ -35,7 +35,6 @@ FAIL_MARK = "Failed: "
 PINNED = " (pinned)"
 MORE_IN_MEMORY = " · more in MEMORY.md: "  # after the first heading of the summary
 POINTER = re.compile(rf"{re.escape(MORE_IN_MEMORY)}.*| · [0-9]+ older lines?: memory_search\s*$", re.IGNORECASE)
-OLDER_MORE = "More in MEMORY.md: "  # its last line in older versions
 MAX_NAMED = 8
 
 NEEDED = ("generation", "first_seq", "folded")  # in curated.json of every version
@@ -248,8 +247,3 @@ def digests(memory: str | None, summary: str | None) -> dict[str, str]:
     """{page: digest of its text}, to detect edits."""
     texts = (("memory", memory), ("summary", summary))
     return {name: encoding.digest((text or "").encode("utf-8", "replace")) for name, text in texts}
-
-
-def more(line: str) -> str | None:
-    """The line if it is an older version's pointer to MEMORY.md, else None."""
-    return line if line.startswith(OLDER_MORE) else None

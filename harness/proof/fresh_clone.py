@@ -69,13 +69,13 @@ def apart(place: CheckEnvironment, folder: str, recorded: RecordedSettings, *hid
     folders hidden."""
     home = confine.home_of_clone(os.path.join(folder, "home"), place.shown)
     glass = place.confinement and confine.without(place.confinement, hidden)
-    known = recorded.replace(persons=home_layer.public(recorded.persons or []))
+    known = recorded.replace(persons=home_layer.public(recorded.persons))
     return place.replace(home=home, git=clones.configuration(known, home), confinement=glass)
 
 
 def recorded(project: str, known: RecordedSettings | None = None) -> RecordedSettings:
-    """The configuration recorded at init; the present one without a record, or with an old one."""
-    return known if known and known.persons is not None else settings.record(project)
+    """The configuration recorded at init; the present one without a record."""
+    return known or settings.record(project)
 
 
 def _is_hidden(place: CheckEnvironment) -> bool:

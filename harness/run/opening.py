@@ -123,7 +123,6 @@ def _claim(want: RunRequest) -> tuple[OpenRun, AgentChoice, Tree]:
             console.print_line(f"  {line}")
         if order_log.pending(layout):
             orders.apply_pending(layout)
-        workplace.adopt(layout)
         return _claimed(want)
 
 

@@ -96,13 +96,6 @@ def recorded(layout: Layout) -> RecordedSettings | None:
     return RecordedSettings(**value)
 
 
-def adopt(layout: Layout) -> None:
-    """`use`, after recording the configuration of a mission that an older harness began."""
-    if not os.path.exists(layout.path(names.GIT_RECORD)):
-        State(layout).put(names.GIT_RECORD, record(layout))
-    use(layout)
-
-
 def _ref(mission_id: str, name: str) -> str:
     return f"refs/harness/{mission_id}/{name}"
 

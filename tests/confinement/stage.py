@@ -108,7 +108,7 @@ class Set:
 
     def __enter__(self) -> Set:
         made, folder = mission.load(self.there), os.path.dirname(self.there.folders.project)
-        workplace.adopt(self.there)
+        workplace.use(self.there)
         another = f"{workplace.folder_of(f'{made.id}-another')}/secret"
         self.trees += [os.path.dirname(workplace.folder_of(made.id)), os.path.dirname(os.path.dirname(another))]
         files.replace(another, SECRET)

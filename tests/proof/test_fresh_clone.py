@@ -78,12 +78,3 @@ def test_git_reads_the_recorded_configuration_and_no_variable_leads_it_elsewhere
     clone = fresh_clone.clone(house.layout, str(house.folder / "temporary"), place, recorded)
     assert said(clone, "git config --get-regexp '^(alias|words)'; git config safe.directory") == "alias.first one\n*\n"
     assert said(clone, "echo ~").startswith(str(house.folder / "temporary"))
-
-
-def test_a_record_of_an_older_harness_is_made_up_for(house: House) -> None:
-    """It has no part of the person's own, so their configuration of today counts."""
-    now = settings.record(str(house.project))
-    old = settings.RecordedSettings(**{key: value for key, value in now.asdict().items() if key != "persons"})
-    assert old.persons is None
-    assert fresh_clone.recorded(str(house.project), old) == now
-    assert fresh_clone.recorded(str(house.project), now) is now

@@ -34,7 +34,7 @@ def configuration(recorded: RecordedSettings, home: str) -> str:
     path."""
     config, attributes = os.path.join(home, ".gitconfig"), os.path.join(home, ".gitattributes")
     files.replace_quickly(attributes, os.fsencode(recorded.attributes))
-    text = _rendering.rendered(recorded.persons or []) + SAFE.format(attributes=_rendering.escaped(attributes))
+    text = _rendering.rendered(recorded.persons) + SAFE.format(attributes=_rendering.escaped(attributes))
     files.replace_quickly(config, os.fsencode(text))
     return config
 
@@ -162,7 +162,7 @@ def local(project: str, recorded: RecordedSettings) -> list[str]:
     common = dotgit.folders(project)[1]
     found = [f"info/{name}" for name in ("attributes", "grafts") if files.read(os.path.join(common, "info", name))]
     found += ["refs/replace"] * bool(repository.run(project, "for-each-ref", "--count=1", "refs/replace"))
-    keys = [str(key) for key, value in recorded.config if [key, value] not in (recorded.persons or [])]
+    keys = [str(key) for key, value in recorded.config if [key, value] not in (recorded.persons)]
     return [*found, *dict.fromkeys(key for key in keys if key.startswith("filter."))]
 
 

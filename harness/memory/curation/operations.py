@@ -16,7 +16,6 @@ from harness.state import raw
 
 APART = "apart"  # a separate lesson, overriding the code; applied before the entries are compacted
 KINDS = ("same", "newer", "reword", "rank", "retire", "identity", APART)
-OLDER = {"merge": "same"}  # names of an earlier version
 MAX_TEXT_CHARS = 300  # characters of a new wording
 KNOWN = 0.6  # minimum share of a new wording's words that are in its sources
 MAX_RANKED, MAX_RANK = 40, 3.0
@@ -50,7 +49,6 @@ class Operations:
 
     def _one(self, row: Any) -> None:
         what = row.get("do") if isinstance(row, dict) else None
-        what = OLDER.get(str(what), what)
         if what not in KINDS:
             raise InvalidOperation(f"'do' must be one of {', '.join(KINDS)}")
         entries = row.get("entries")

@@ -24,7 +24,7 @@ from tests.missions import House
 def run_of(house: House) -> OpenRun:
     """A run of a worker whose tree is prepared."""
     layout = house.layout
-    workplace.adopt(layout)
+    workplace.use(layout)
     position = workplace.position(layout)
     tree = workplace.folder_of(mission.load(layout).id)
     workplace.prepare(layout, Tree(folder=tree, position=position, untracked=[]), ())
