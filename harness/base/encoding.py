@@ -76,6 +76,6 @@ def shell_word(text: str) -> str:
     return "'" + text.replace("'", "'\"'\"'") + "'"
 
 
-def few(names: Sequence[str]) -> str:
+def few(names: Sequence[str], most: int = MAX_NAMES) -> str:
     """The first of these names for a message, and the number of the others."""
-    return ", ".join(names[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else "")
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator
 
+from harness.base.encoding import few
 from harness.git import contents
 from harness.git.checkouts import placement, worktrees
 from harness.mission.check_environment import CheckEnvironment, CheckWatch
@@ -56,7 +57,7 @@ class FileWatch(CheckWatch):
         back = [path for path in changed if self._decides(path)]
         self.looks = {path: look for path, look in self.looks.items() if path in back or path not in changed}
         self._put_back(back)
-        self.notes = [f"{WARNING}setup changed {_some(back)}, which is put back"] if back else []
+        self.notes = [f"{WARNING}setup changed {few(sorted(back), MAX_PATHS)}, which is put back"] if back else []
         self.looks = {path: self._look(path) for path in self.looks}
         self.others = self._untracked()
 
@@ -76,10 +77,10 @@ class FileWatch(CheckWatch):
         doomed = {path for path in made if self._is_new_test(path, receipt.claim)}
         missed = [path for path in self.removed if self._seen(path) in names]
         notes = [*receipt.notes, *self.notes, *(f"rewrites {path}{REWRITTEN}" for path in rewritten)]
-        notes += [f"{WARNING}the check changed {_some(changed)}, which is put back"] if changed else []
-        reason = RED.format(_some(red)) if red and receipt.green else ""
+        notes += [f"{WARNING}the check changed {few(sorted(changed), MAX_PATHS)}, which is put back"] if changed else []
+        reason = RED.format(few(sorted(red), MAX_PATHS)) if red and receipt.green else ""
         if missed and not receipt.green:
-            reason = MISSED.format(receipt.fault, _some(missed), self.removed[missed[0]])
+            reason = MISSED.format(receipt.fault, few(sorted(missed), MAX_PATHS), self.removed[missed[0]])
         self._put_back(changed)
         for path in doomed:
             worktrees.discard(self.root, path)
@@ -171,8 +172,3 @@ def _files(top: str) -> Iterator[str]:
                 yield below + one.name
             elif one.name != ".git":
                 folders.append(f"{below}{one.name}/")
-
-
-def _some(paths: Collection[str]) -> str:
-    shown = sorted(paths)
-    return ", ".join(shown[:MAX_PATHS]) + (f" and {len(shown) - MAX_PATHS} more" if len(shown) > MAX_PATHS else "")

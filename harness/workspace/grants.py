@@ -103,9 +103,8 @@ def of_state(layout: Layout) -> Grants:
         return Grants()
     held = [name for name, _ in disk] or held
     text = (files.read(layout.path(names.CONFIG)) or b"").decode("utf-8", "replace")
-    more = f" and {len(held) - MAX_SHOWN_FILES} more" if len(held) > MAX_SHOWN_FILES else ""
     rows = [f".harness/config.toml: {line}" for line in text.split("\n") if line.strip() and line.strip()[0] != "#"]
-    rows.append(f".harness: {', '.join(held[:MAX_SHOWN_FILES])}{more}")
+    rows.append(f".harness: {encoding.few(held, MAX_SHOWN_FILES)}")
     return _grants(rows, [text, about, *([disk] if disk else [])]).replace(unknown=bool(disk))
 
 
