@@ -38,6 +38,9 @@ class Place:
         Path(self.tree, "a").write_text("agent\n")
         Path(self.tree, "c").write_text("agent\n2\n3\n4\n5\n")
         Path(self.tree, "made").write_text("agent\n")
+        Path(self.tree, ".gitignore").write_text("made\n")
+        assert worktrees.ignored_since(self.tree, []) == ['ignored by .gitignore:1 "made": made']
+        Path(self.tree, ".gitignore").unlink()
         for where, index in ((self.tree, worktrees.index(self.tree)), (self.project, str(self.base / "index"))):
             state = repository.state(where)
             done = repository.working_tree(

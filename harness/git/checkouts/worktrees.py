@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 
-from harness.base import encoding
+from harness.base import console, encoding
 from harness.git import dotgit, repository, settings
 from harness.git.checkouts import _sparse, commit_excludes, placement
 from harness.git.repository import BRANCHES, GitFailed
@@ -23,6 +24,8 @@ OURS = ("HEAD", "commondir", "gitdir", "locked", "index")
 SPARED = (*OURS, "logs")
 LARGE_FILE_BYTES = 1024 * 1024
 MANY_PATHS = 1000
+MAX_RULES, MAX_NAMES = 6, 3  # of ignored files, in a message
+IGNORED = ("status", "--porcelain=v2", "-z", "--no-renames", "--ignore-submodules=all", "-uall", "--ignored=matching")
 LOCKED = b"a mission of harness works here\n"
 
 
@@ -281,20 +284,52 @@ def carry(project: str, folder: str, names: Collection[str], below: str = "") ->
     unfit = {name: _unfit(name) for name in names}
     for name in [name for name, why in unfit.items() if not why]:
         unfit[name] = next((place + why for place, top in sides if (why := placement.blocked(top, below + name))), "")
-    extra = {"GIT_INDEX_FILE": index(folder), "GIT_LITERAL_PATHSPECS": "0"}  # check-ignore takes no literals
-    asked = b"".join(os.fsencode(f"./{below}{name}\0") for name, why in unfit.items() if not why)
-    code, out, err = settings.call(folder, "check-ignore", "-z", "--stdin", stdin=asked, extra=extra)
-    if code > 1:
-        raise GitFailed(f"git check-ignore failed in {folder}: {err.decode('utf-8', 'replace').strip()}")
-    ignored = set(os.fsdecode(out).split("\0"))
-    for name in [name for name, why in unfit.items() if not why]:
-        known = f"./{below}{name}" in ignored
+    fit = [name for name, why in unfit.items() if not why]
+    known = {name for _, name in _rules(folder, [below + name for name in fit])}
+    for name in fit:
         unfit[name] = (
             placement.copy(project, folder, below + name)
-            if known
+            if below + name in known
             else "git does not ignore it, so it would be committed"
         )
     return [f"{name}: {why}" for name, why in unfit.items() if why]
+
+
+def _rules(folder: str, names: Collection[str], *more: str) -> list[tuple[str, str]]:
+    """(`.gitignore:1 "/*"`, name) of each of these names that git ignores in the tree. 1 call, 0 without names."""
+    extra = {"GIT_INDEX_FILE": index(folder), "GIT_LITERAL_PATHSPECS": "0"}  # check-ignore takes no literals
+    asked, words = repository.as_input(f"./{name}" for name in names), ("check-ignore", "-z", "-v", "--stdin", *more)
+    code, out, err = settings.call(folder, *words, stdin=asked, extra=extra) if names else (0, b"", b"")
+    if code > 1:
+        raise GitFailed(f"git check-ignore failed in {folder}: {err.decode('utf-8', 'replace').strip()}")
+    said = os.fsdecode(out).split("\0")
+    rows = zip(said[::4], said[1::4], said[2::4], said[3::4], strict=False)
+    return [(f'{source}:{line} "{rule}"', name[2:]) for source, line, rule, name in rows if rule[:1] != "!"]
+
+
+def ignored(folder: str) -> Iterator[str]:
+    """What git ignores in the tree, a folder of more than a few files as `dir/`; without packages, which no commit takes, and
+    what tools mark as a cache. 1 call."""
+    rows = repository.run(folder, *IGNORED, extra={"GIT_INDEX_FILE": index(folder)}).split(b"\0")
+    found = [os.fsdecode(row[2:]) for row in rows if row.startswith(b"! ")]
+    above = {name[: at + 1] for name in found for at, letter in enumerate(name) if letter == "/"}
+    caches = tuple(one for one in above if os.path.lexists(os.path.join(folder, one, "CACHEDIR.TAG")))
+    for name in found:
+        if commit_excludes.EXCLUDED_FOLDERS.isdisjoint(name.split("/")) and not name.startswith(caches):
+            walk = ((at, one) for at, _, names in os.walk(os.path.join(folder, name)) for one in names)
+            few = [os.path.relpath(os.path.join(*path), folder) for path in islice(walk, MAX_NAMES + 1)]
+            yield from few if 0 < len(few) <= MAX_NAMES else [name]
+
+
+def ignored_since(folder: str, before: Collection[str] | None) -> list[str]:
+    """What is `ignored` and was not before, by rule: `ignored by .gitignore:1 "/*": a.sh`; [] if that is unknown. 0-2 calls."""
+    found = [] if before is None else {*ignored(folder)}.difference(before)
+    new, rules = sorted(found, key=lambda name: (name[-1] == "/", name)), dict[str, list[str]]()  # files come first
+    for rule, name in _rules(folder, new, "--no-index"):  # by the index a file `*` would count as tracked
+        rules.setdefault(rule, []).append(encoding.shell_word(name))
+    lines = [f"ignored by {rule}: {encoding.few(names, MAX_NAMES)}" for rule, names in rules.items()]
+    lines[MAX_RULES:] = [f"ignored by {len(lines) - MAX_RULES} more rules"] * (len(lines) > MAX_RULES)
+    return [console.sanitise(line).replace("\n", "\\n") for line in lines]
 
 
 def _unfit(name: str) -> str:

@@ -264,6 +264,88 @@ def test_killed_at_any_moment_and_done_again_the_tree_is_right(repo: Repository,
         worktrees.remove(tree.project, str(tree.folder))
 
 
+# what git ignores
+
+
+def ignoring(tree: Tree, *rules: str) -> list[str]:
+    """A tree whose commit has these rules in .gitignore: what git ignores there."""
+    tree.repo.save(**{".gitignore": "".join(f"{rule}\n" for rule in rules)})
+    tree.ensure()
+    return [*worktrees.ignored(str(tree.folder))]
+
+
+def written(tree: Tree, before: list[str], *names: str) -> list[str]:
+    """What is said after these files, or folders of many files, were written."""
+    for name in names:
+        path = tree.folder / name
+        (path if name.endswith("/") else path.parent).mkdir(parents=True, exist_ok=True)
+        for one in [path / str(number) for number in range(5)] if name.endswith("/") else [path]:
+            one.write_text("")
+    return worktrees.ignored_since(str(tree.folder), before)
+
+
+def test_what_git_ignores_is_named_by_its_rule_files_before_folders(tree: Tree) -> None:
+    """A folder of few files goes by them; what was there before is not named, unless the folder got another file."""
+    assert ignoring(tree, "/*", "!/src/", "*.log") == []
+    assert written(tree, [], "tools/gen.sh", "src/x", "src/deep/y.log") == [
+        'ignored by .gitignore:3 "*.log": src/deep/y.log',
+        'ignored by .gitignore:1 "/*": tools/gen.sh',
+    ]
+    before = [*worktrees.ignored(str(tree.folder))]
+    assert written(tree, before) == []
+    assert written(tree, before, "build/", "tools/more.sh") == ['ignored by .gitignore:1 "/*": tools/more.sh, build/']
+    assert worktrees.ignored_since(str(tree.folder), None) == [], "nobody looked before"
+
+
+def test_three_names_a_rule_and_six_rules_are_shown_and_the_rest_counted(tree: Tree) -> None:
+    """However much a run wrote, the lines stay few and short."""
+    before = ignoring(tree, *(f"{letter}.*" for letter in "cdefghij"))
+    found = written(tree, before, *(f"{letter}.{number}" for letter in "cdefghij" for number in range(5)))
+    assert found[0] == 'ignored by .gitignore:1 "c.*": c.0, c.1, c.2 and 2 more'
+    assert (len(found), found[-1]) == (7, "ignored by 2 more rules")
+
+
+def test_packages_and_caches_are_not_named(tree: Tree) -> None:
+    """No commit takes the packages, and a tool can make the caches again: both would hide what counts."""
+    before = ignoring(tree, "node_modules", "__pycache__/", "/.*_cache/", "lib/")
+    made = ("node_modules/x/index.js", "pkg/__pycache__/b.pyc", ".x_cache/CACHEDIR.TAG", ".x_cache/deep/y")
+    assert written(tree, before, *made, "lib/real.py") == ['ignored by .gitignore:4 "lib/": lib/real.py']
+
+
+ODD = (
+    "\n",
+    "\t",
+    " ",
+    '"',
+    "'",
+    "\\",
+    "\x1b[31m",
+    "\x7f",
+    "\r",
+    ":",
+    "!",
+    "*",
+    "#",
+    ", ",
+    "\udcff",
+    "\u202e",
+    "\ufeff",
+    "é",
+    "\U000e0041",
+)
+
+
+def test_every_name_of_an_ignored_file_is_shown_safely_on_its_line(tree: Tree) -> None:
+    """Line breaks, quotes, bytes that are not UTF-8, control and hidden characters, what git takes for a pattern: first, within
+    and last in a name."""
+    before = ignoring(tree, "/*")
+    for name in (form.format(odd) for odd in ODD for form in ("{}a", "a{}b", "a{}")):
+        (line,) = written(tree, before, name)
+        assert line.startswith('ignored by .gitignore:1 "/*": '), name
+        assert line.encode().decode().replace("\t", " ").isprintable(), name
+        (tree.folder / name).unlink()
+
+
 # what is carried
 
 
@@ -305,6 +387,14 @@ def test_what_cannot_be_carried_is_named(tree: Tree, tmp_path: Path, name: str, 
     (line,) = worktrees.carry(tree.project, str(tree.folder), [name])
     assert line.startswith(f"{name}: ")
     assert why in line
+
+
+def test_a_file_that_a_rule_excepts_is_not_carried(tree: Tree) -> None:
+    """Git does not ignore it, though a rule matches."""
+    ignoring(tree, "*.env", "!kept.env")
+    tree.repo.write("kept.env")
+    (line,) = worktrees.carry(tree.project, str(tree.folder), ["kept.env"])
+    assert "git does not ignore it" in line
 
 
 def test_a_link_in_the_tree_is_not_written_through(tree: Tree, tmp_path: Path) -> None:
