@@ -171,6 +171,7 @@ def _worked(layout: Layout, ids: list[str]) -> list[str]:
     for result in newest:
         commits = " = ".join(dict.fromkeys([result.commit[:10], *(new.get(result.commit, "")[:10] for new in landed)]))
         lines.append(f"  {result.at} {result.run} {result.verdict or result.outcome} {commits}".rstrip(" ="))
+        lines += [f"    {line}" for line in result.ignored]
         lines += [
             f"    {one.id} {one.status}, {one.turns} requests" for one in tasks.of_run(layout.run(result.run).tasks)
         ]

@@ -67,6 +67,8 @@ def render(layout: Layout, view: rules.View, kind: str) -> str:
     lines += [f"- {doubt.text}" for doubt in view.doubts]
     for feature in waiting:
         lines += [_feature_line(feature), *_evidence(known, feature, red.get(feature.id, []))]
+        last = runs.last(layout, role=view.roles["commits"], feature=feature.id) if feature.id in red else None
+        lines += [f"  {line}" for line in last.ignored] if last else []
     found = list(views.since_proven(layout, max(view.totals.since_green, len(view.newest))))
     lines += [_run_line(result) for result in found]
     if kind == "plan" and found:

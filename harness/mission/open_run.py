@@ -166,13 +166,14 @@ class AgentAnswer(Record):
 
 class TreeResult(Record):
     """The work of a run: its workplace as a `tree`; the paths `changed` by its commit, None if unknown; paths `kept_out` of
-    the commit, `secrets` in words; names of `refused` changes."""
+    the commit, `secrets` in words; names of `refused` changes; new files that git `ignored`, by rule."""
 
     tree: str = ""
     changed: list[str] | None = None
     kept_out: list[str] = []
     secrets: list[str] = []
     refused: list[str] = []
+    ignored: list[str] = []
 
 
 class LandingResult(Record):

@@ -48,7 +48,7 @@ class RunContext(Record):
     """The state when the run opened. `untracked`: {path: sha256, or size:mtime of a large or unreadable file}; `dirty`: {tracked
     path that differed from HEAD: object with its content, "" if the file was gone}; `version`: of the harness; `folder`: the
     run's worktree, "" for the project folder; `temporary`: the place of its temporary folders; `confined`: its tier of
-    confinement; `started`: by the `loop`, by `hand`, or by hand `again`, "" in records of older versions."""
+    confinement; `started`: by the `loop`, by `hand`, or by hand `again`, "" in older records; `ignored` by git then, or None."""
 
     run: str
     role: str
@@ -73,6 +73,7 @@ class RunContext(Record):
     confined: str = ""
     temporary: str = ""
     started: str = ""
+    ignored: list[str] | None = None
 
 
 class Totals(Record):
@@ -98,7 +99,7 @@ class RunResult(Record):
     `sweep`: {tree, contract, spec} of a final sweep. `mark`: the fingerprint of what decisions depend on, after the run.
     `seal`: the run digest. `agents`: every agent in turn; `agent` answered. `until`: unix seconds until which its vendor
     accepts no request, 0 if there is no wait. `unlanded`: why a branch or folder is behind its work; `confined`: the tier of
-    confinement of the run's programs, "" for none; `secrets`: certain or possible secrets in its work, in words."""
+    confinement of the run's programs, "" for none; `secrets`: certain or possible secrets in its work; what git `ignored`."""
 
     run: str
     role: str
@@ -128,6 +129,7 @@ class RunResult(Record):
     unlanded: str = ""
     confined: str = ""
     secrets: list[str] = []
+    ignored: list[str] = []
 
     def total(self) -> Totals:
         """The running totals as of this line."""

@@ -109,6 +109,8 @@ def _findings(run: OpenRun) -> list[tuple[str, str]]:
         found.append(("What was put back after it (not yours to change)", "\n".join(last.refused)))
     if last and last.secrets:
         found.append(("Secrets in its work: read them from the environment instead", "\n".join(last.secrets)))
+    if last and last.ignored:
+        found.append(("In this tree and in no clone: move what is needed, or change the rule", "\n".join(last.ignored)))
     if outcome.checks.setup_fault:
         found.append(("The contract's setup is red in your tree", outcome.checks.setup_fault))
     if outcome.landing.conflicts:

@@ -46,6 +46,7 @@ def close(run: StartedRun, outcome: Outcome, settings: Config, seconds: float) -
         kept_out=outcome.work.kept_out,
         refused=outcome.work.refused,
         secrets=outcome.work.secrets,
+        ignored=outcome.work.ignored,
         agent=outcome.agent,
         waits=outcome.answer.waits,
         seconds=seconds,

@@ -165,6 +165,7 @@ def tree(run: StartedRun, outcome: Outcome) -> None:
         done = repository.working_tree(run.checkout, index=index, parent=run.context.head, leave=leave)
         outcome.work.tree, outcome.work.kept_out = done.tree, [*outcome.work.kept_out, *done.kept_out]
         _look_for_secrets(run, outcome, index)
+        outcome.work.ignored += worktrees.ignored_since(run.checkout, run.context.ignored)
         if spec in done.left and not _as_found(run, spec):
             outcome.work.refused += _refuse_spec(run, spec)
         if outcome.work.tree == run.context.tree:

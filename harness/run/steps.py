@@ -202,7 +202,7 @@ def _settle_and_close(run: OpenRun, steps: RoleSteps) -> RunResult:
 
 def _set_up(run: OpenRun) -> bool:
     """Run the contract's setup in the tree of a role that commits, once per commit; a red one is shown to its agent."""
-    if run.changes_tree and run.outcome.contract.setup:
+    if run.changes_tree:
         run.outcome.checks.setup_fault = check_runs.setup_once(run.layout, run.outcome.contract, run.place())
         workplace.leave_untracked(run)
     return True

@@ -77,13 +77,8 @@ def use(layout: Layout) -> None:
         if bool(known.prefix) != bool(layout.folders.prefix):
             now = "has a .git of its own by now. Remove that" if known.prefix else "has lost its .git. Put it back"
             raise NeedsPerson(f"{layout.folders.project} {now}, or move {layout.state} away to begin another mission.")
-        settings.use(
-            layout.folders.top,
-            known,
-            here.path(names.GIT_PRIVATE),
-            layout.folders.prefix,
-            config.load(layout).confine == "off",
-        )
+        unconfined = config.load(layout).confine == "off"
+        settings.use(layout.folders.top, known, here.path(names.GIT_PRIVATE), layout.folders.prefix, unconfined)
 
 
 def recorded(layout: Layout) -> RecordedSettings | None:
@@ -341,12 +336,17 @@ def join(run: StartedRun) -> bool:
 
 
 def leave_untracked(run: StartedRun) -> None:
-    """Exempt the present untracked files of the tree (after setup) from commits and restores of the run."""
-    found = [name for name in repository.untracked(run.checkout) if name not in run.context.untracked]
-    if found:
-        run.context.untracked.update(worktrees.digests(run.checkout, found))
-        context = encoding.dump_json(run.context.asdict())
-        State(run.layout).put(names.of_run(run.id, names.CONTEXT), context, mode=files.PRIVATE)
+    """Exempt the present untracked files of the tree (after setup) from commits and restores of the run. If it may change the
+    tree, record what git ignores there; what earlier runs on its feature wrote counts as its own."""
+    layout, context = run.layout, run.context
+    found = [name for name in repository.untracked(run.checkout) if name not in context.untracked]
+    context.untracked.update(worktrees.digests(run.checkout, found))
+    if run.changes_tree:
+        last = runs.last(layout, role=context.role, feature=context.feature)
+        before = runs.context(layout, last.run) if last and os.path.exists(layout.run(last.run).context) else context
+        known = before.ignored if before.folder == context.folder else None
+        context.ignored = [*worktrees.ignored(run.checkout)] if known is None else known
+    State(layout).put(names.of_run(run.id, names.CONTEXT), encoding.dump_json(context.asdict()), mode=files.PRIVATE)
 
 
 def restore(run: StartedRun) -> None:

@@ -35,6 +35,7 @@ def result(run: str = "1-worker-F", **values: Any) -> RunResult:
         "kept_out": [],
         "refused": [],
         "secrets": [],
+        "ignored": [],
         "totals": Totals(runs=1).asdict(),
     }
     told |= {"until": 0, "waits": {}, "agents": []}
@@ -45,7 +46,7 @@ def context(run: str) -> RunContext:
     """How a run opened."""
     told: dict[str, Any] = dict.fromkeys(RunContext.fields, "")
     told |= {"run": run, "agent": ["playbook"], "attempt": 1, "untracked": {}, "live": {}, "raw": [0, ""]}
-    return RunContext(**{**told, "identity": {}, "process": {}, "dirty": {}})
+    return RunContext(**{**told, "identity": {}, "process": {}, "dirty": {}, "ignored": None})
 
 
 def finish(layout: Layout, one: RunResult) -> RunResult:

@@ -289,6 +289,15 @@ def test_cut_work_is_committed_with_a_ref_and_costs_no_try(dead: House) -> None:
     assert f"git show --stat refs/harness/partial/{run_id}" in dead.prompt()
 
 
+def test_what_a_killed_run_wrote_and_git_ignores_is_named(dead: House) -> None:
+    """What git ignored before its agent began is on disk, so the next run can tell."""
+    run_id = id_of_dead(dead)
+    (dead.tree / ".gitignore").write_text("*.db\n")
+    (dead.tree / "left.db").touch()
+    recovered(dead)
+    assert dead.result(run_id)["ignored"] == ['ignored by .gitignore:1 "*.db": left.db']
+
+
 def test_a_failing_feature_goes_back_to_failing(house: House) -> None:
     """Recovery gives the feature the status that the run found."""
     house.lay(house.feature().replace(status="failing", attempts=1), house.feature("F-002"))

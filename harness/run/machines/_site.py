@@ -187,14 +187,15 @@ class Site:
         """The files of the tree as a commit on top of the run's, its objects, and the paths left out of it, with why."""
         run = self.run
         if not run.changes_tree or not workplace.join(run):
-            return {"work": "", "pack": b"", "kept_out": []}
+            return {"work": "", "pack": b"", "kept_out": [], "ignored": []}
         spec = run.layout.folders.prefix + names.ASKED_SPEC
         index, head = worktrees.index(run.checkout), run.context.head
         done = repository.working_tree(run.checkout, index=index, parent=head, leave={*run.context.untracked, spec})
         commit = repository.commit_tree(run.layout.folders.top, done.tree, [head], MESSAGE, {})
         data = _travel.pack_commit(run.layout.folders.top, commit, [head])
         data = data[: _travel.MAX_WORK_BYTES + 1]  # home refuses more
-        return {"work": commit, "pack": data, "kept_out": done.kept_out}
+        found = worktrees.ignored_since(run.checkout, run.context.ignored)
+        return {"work": commit, "pack": data, "kept_out": done.kept_out, "ignored": found}
 
     def close(self) -> None:
         """Release the lane."""

@@ -63,12 +63,13 @@ class MachineRequest(Record):
 
 
 class Work(Record):
-    """The end of an agent on a machine, with its commit and the objects of that, the paths left out, and its records by name."""
+    """The end of an agent on a machine, with its commit, the objects of that, what is left out or ignored, its records."""
 
     end: dict[str, Json]
     work: str
     pack: bytes
     kept_out: list[str]
+    ignored: list[str]
     records: dict[str, bytes]
 
 
@@ -259,7 +260,7 @@ class MachineLane(RemoteChecks):
         try:
             if run.changes_tree:
                 _travel.apply_work(run, found.work, found.pack)
-                run.outcome.work.kept_out = found.kept_out
+                run.outcome.work.kept_out, run.outcome.work.ignored = found.kept_out, found.ignored
             _travel.keep_records(run, found.records)
         except (_travel.ResultRefused, ValueError, OSError) as fault:  # a record's name; a full disk shows again
             State(run.layout).put(names.of_run(run.id, REFUSED), found.pack, mode=files.PRIVATE)

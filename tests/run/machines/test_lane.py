@@ -240,12 +240,12 @@ def test_a_run_there_is_seen_with_its_machine(house: House) -> None:
 def test_the_tree_of_home_is_what_came_back(house: House) -> None:
     """Deleted, renamed and executable files as well; what stays there is listed, with why. A carried file is there with its mode:
     nobody else there reads what nobody else here may read."""
-    house.write(".gitignore", ".env\n")
+    house.write(".gitignore", ".env\n*.db\n")
     house.git("add", "-A")
     house.git("commit", "-q", "-m", "ignore")
     house.write(".env", "A=1").chmod(0o600)
     on_machine(house, 'carry = [".env"]')
-    large = "head -c 6000000 /dev/zero > large"
+    large = "head -c 6000000 /dev/zero > large; mkdir -p src; touch src/a.db"
     house.script(
         "worker", {"run": f"mv main.py moved.py; rm SPEC.md; stat -c %a .env > 1.txt; chmod +x 1.txt; {large}"}
     )
@@ -253,6 +253,7 @@ def test_the_tree_of_home_is_what_came_back(house: House) -> None:
     assert done.code == 0, done
     result = house.result()
     assert result["kept_out"] == ["large (5.7 MiB, over 5 MiB)"]
+    assert result["ignored"] == ['ignored by .gitignore:2 "*.db": src/a.db']
     listed = house.git("ls-tree", "-r", result["commit"]).splitlines()
     assert [(line.split()[0], line.split()[-1]) for line in listed] == [
         ("100644", ".gitignore"),
