@@ -127,13 +127,11 @@ def _below(value: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def receipt(one: Receipt) -> Receipt:
-    """Show a receipt, with its output and trace if it is red, and return it."""
+    """Show a receipt, with its output if it is red, and its remarks, and return it."""
     first, newline, _ = one.command.strip().partition("\n")
     what = f"{one.claim}  {one.seconds:.2f} s  {first}{' …' if newline else ''}"
     _line(f"{one.verdict:<16} ", what, "green" if one.green else "red")
-    for note in one.notes:
-        console.print_line(f"    note: {note}")
-    for text in () if one.green else filter(str.strip, (one.output, one.shown_trace)):
+    for text in filter(str.strip, ("" if one.green else one.output, one.remarks)):
         console.print_line("\n".join(f"    {line}" for line in text.rstrip("\n").split("\n")))
     return one
 

@@ -145,11 +145,11 @@ def _folded(check: Check) -> list[str]:
 
 
 def _red_output(layout: Layout, claim: Claim, check: Check, history: CheckHistory) -> list[str]:
-    """The fault of the check's last red receipt, and the ends of its output and trace."""
+    """The fault of the check's last red receipt, and the ends of its output and remarks."""
     found = receipts.of_run(layout, history.red[0]) if history.red else []
     for one in reversed(found):
         if (one.claim, one.command) == (claim.id, check.run) and not one.green:
-            ends = (escalations.last_lines(text, LAST_LINES) for text in (one.output, one.trace) if text.strip())
+            ends = (escalations.last_lines(text, LAST_LINES) for text in (one.output, one.remarks) if text.strip())
             return [
                 f"    last {one.verdict}: {faults.cut(one.fault, WIDTH)}",
                 *(f"{CONTINUED}| {faults.cut(line, WIDTH)}" for lines in ends for line in lines),

@@ -125,6 +125,7 @@ def _evidence(known: dict[str, Claim], feature: Feature, red: list[Receipt]) -> 
     for receipt in red:
         yield f"  {receipt.claim}: {known[receipt.claim].text if receipt.claim in known else DROPPED_CLAIM}"
         yield f"  {receipt.verdict} in run {receipt.by}: {faults.cut(receipt.fault, REASON_CHARS)}"
+        yield from (f"  note: {note}" for note in receipt.notes)
         yield "  its check:"
         yield from _indented(receipt.command, MAX_COMMAND_LINES)
         if receipt.output.strip():

@@ -89,9 +89,10 @@ class Receipt(Record):
         return f"{said}, in {check}" if said and bare else said or (traced or [check])[-1]
 
     @property
-    def shown_trace(self) -> str:
-        """The trace under its heading, for people and agents; "" without one."""
-        return f"{TRACED}\n{self.trace}\n" if self.trace else ""
+    def remarks(self) -> str:
+        """What people and agents read below its output: the trace under its heading, and the notes; "" without any."""
+        trace = f"{TRACED}\n{self.trace}\n" if self.trace else ""
+        return trace + "".join(f"note: {note}\n" for note in self.notes)
 
 
 def shortened(head: bytes, tail: bytes, length: int) -> str:

@@ -169,9 +169,9 @@ def _others(glance: Glance) -> list[tuple[str, list[Text]]]:
 
 
 def _receipt(one: Receipt) -> Text:
-    why = "" if one.green else f"  {one.fault}"
+    why = "; ".join([*([] if one.green else [one.fault]), *one.notes])
     return Text.assemble(
-        (f"{one.verdict} ", "green" if one.green else "red"), _safe(f"{one.claim}  {one.seconds:.1f} s{why}")
+        (f"{one.verdict} ", "green" if one.green else "red"), _safe(f"{one.claim}  {one.seconds:.1f} s  {why}")
     )
 
 

@@ -252,7 +252,7 @@ def _receipts(material: Material) -> list[Part]:
     if not material.receipts:
         return []
     red = [receipt_text(receipt) for receipt in material.receipts if not receipt.green]
-    green = [f"{receipt.claim}: green" for receipt in material.receipts if receipt.green]
+    green = [f"{one.claim}: green\n{one.remarks}".rstrip() for one in material.receipts if one.green]
     text = cut("\n".join(red + green), RECEIPT_CHARS, material.receipts_path)
     return _fenced("### The last receipts", text, material.receipts_path)
 
@@ -260,7 +260,7 @@ def _receipts(material: Material) -> list[Part]:
 def receipt_text(receipt: Receipt) -> str:
     """A receipt, for people and agents."""
     head = f"{receipt.claim}: {receipt.verdict} after {receipt.seconds:.1f} s\n$ {receipt.command}\n"
-    return head + _ended(receipt.output) + receipt.shown_trace
+    return head + _ended(receipt.output) + receipt.remarks
 
 
 def _issues(found: list[Issue]) -> str:

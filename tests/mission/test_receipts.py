@@ -31,6 +31,14 @@ def test_only_exit_0_is_green(exit_status: int | None, green: bool, verdict: str
     assert (one.green, one.verdict) == (green, verdict)
 
 
+def test_below_its_output_stand_the_trace_and_the_notes() -> None:
+    """Whoever shows a receipt shows these; one that has none ends with its output."""
+    assert (
+        receipt(trace="+ false", notes=["one", "two"]).remarks == f"{receipts.TRACED}\n+ false\nnote: one\nnote: two\n"
+    )
+    assert receipt().remarks == ""
+
+
 def test_receipts_come_back(tmp_path: Path) -> None:
     """One line each, whatever the output."""
     made = [receipt(), receipt(output="a\nb\u2028\0é", exit=None, guard=True)]

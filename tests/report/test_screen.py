@@ -108,3 +108,11 @@ def test_what_cannot_be_read_is_on_the_screen(house: House) -> None:
         for line in screen.plain(Watcher(str(house.project)).look())
         if "not read" in line and "features.json" in line
     ]
+
+
+def test_a_receipt_is_shown_with_its_notes(house: House) -> None:
+    """On its row, a green one's too."""
+    found = busy(house)
+    found.receipts[0].notes = ["only in the folder: a", "odd"]
+    text = "\n".join(line.plain for line in screen.lines(found, 250, 60))
+    assert " s only in the folder: a; odd\n" in text

@@ -115,9 +115,9 @@ def test_a_red_receipt_shows_its_command_and_the_end_of_its_output(house: House)
     run = house.ran()[2]["run"]
     red = a_receipt(
         claim="VAL-1", exit=1, command="test -f 1.txt", output="it begins here\n" + "x" * 9000 + "\nthe last line"
-    )
+    ).replace(notes=["only in the folder: a<b"])
     Path(house.layout.run(run).receipts).write_bytes(
-        receipts.render([red, a_receipt(claim="VAL-2"), a_receipt(claim="VAL-9")])
+        receipts.render([red, a_receipt(claim="VAL-2", notes=["flaky: red", "odd"]), a_receipt(claim="VAL-9")])
     )
     text = section(_facts.gather(house.layout), "runs")
     assert "red (exit 1)" in text
@@ -125,6 +125,8 @@ def test_a_red_receipt_shows_its_command_and_the_end_of_its_output(house: House)
     assert "it begins here" not in text
     assert '<a href="#claim-VAL-2" class="id">VAL-2</a>' in text
     assert '<span class="id">VAL-9</span>' in text
+    assert "note: only in the folder: a&lt;b" in text
+    assert "(note: flaky: red; odd)" in text
 
 
 def a_receipt(**values: Any) -> Receipt:
@@ -145,7 +147,7 @@ def a_receipt(**values: Any) -> Receipt:
 def test_hundreds_of_receipts_of_one_run_are_counted(house: House) -> None:
     """Those that are not shown are not silently missing."""
     many.mission(house.layout, 3)
-    found = [a_receipt(claim=f"VAL-{at}", exit=at % 2) for at in range(2000)]
+    found = [a_receipt(claim=f"VAL-{at}", exit=at % 2, notes=["x" * 900] * 9) for at in range(2000)]
     Path(house.layout.run(house.ran()[2]["run"]).receipts).write_bytes(receipts.render(found))
     text = section(_facts.gather(house.layout), "runs")
     assert "1000 green" in text

@@ -380,6 +380,14 @@ def test_a_red_receipt_is_shown_with_its_output_before_the_green_ones() -> None:
     assert text.index("VAL-2") < text.index("VAL-0: green")
 
 
+def test_a_receipt_is_shown_with_its_notes() -> None:
+    """A red one and a green one: a note may be all that tells the cause."""
+    found = [receipt("boom", notes=["only here: a", "odd"]), receipt("", 0, claim="VAL-0", notes=["flaky: red"])]
+    text = between(composed(material(receipts=found)), "### The last receipts", "### How")
+    assert "boom\nnote: only here: a\nnote: odd\n" in text
+    assert "VAL-0: green\nnote: flaky: red\n" in text
+
+
 def test_claims_are_shown_with_every_check() -> None:
     """The agent can run the checks that decide."""
     told = claim("VAL-1", "test -f one", "grep x \\\n  one")

@@ -43,11 +43,9 @@ def _check(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
 def _shown(receipt: Receipt) -> str:
     """A receipt; of a red one what its command printed, and its trace, too."""
     head = f"{'green' if receipt.green else 'red'}  {receipt.claim}  {receipt.command}"
-    if receipt.green:
-        return head
-    output = receipt.output.rstrip("\n")
+    output = "" if receipt.green else receipt.output.rstrip("\n") or "(no output)"
     cut = f"…{output[-LONGEST_OUTPUT:]}" if len(output) > LONGEST_OUTPUT else output
-    return "\n".join(filter(None, [head, cut or "(no output)", receipt.shown_trace.rstrip("\n")]))
+    return "\n".join(filter(None, [head, cut, receipt.remarks.rstrip("\n")]))
 
 
 def _mission(session: ToolSession) -> Layout:
