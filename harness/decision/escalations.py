@@ -112,7 +112,7 @@ def _feature_line(feature: Feature) -> str:
 def _red(layout: Layout, feature: Feature) -> list[Receipt]:
     """The red receipts of the newest run that judged the feature, one per claim."""
     found: dict[str, Receipt] = {}
-    for receipt in runs.last_receipts(layout, feature.id):
+    for receipt in runs.last_receipts(layout, feature.id, feature.claims):
         if not receipt.green:
             found.setdefault(receipt.claim, receipt)
     return list(found.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -298,10 +298,12 @@ def last(layout: Layout, *, role: str = "", feature: str | None = None) -> RunRe
     return next(runs, None)
 
 
-def last_receipts(layout: Layout, feature: str) -> list[receipts.Receipt]:
-    """The receipts of the newest run that judged the feature; [] if there is none."""
-    newest = next((found for found in finished(layout) if found.feature == feature and found.verdict), None)
-    return receipts.of_run(layout, newest.run) if newest else []
+def last_receipts(layout: Layout, feature: str, claims: Collection[str] = ()) -> list[receipts.Receipt]:
+    """The receipts of the newest run that judged the feature, or of these of its claims in a sweep since; [] without one."""
+    about = (feature, "") if claims else (feature,)
+    newest = next((found for found in finished(layout) if found.feature in about and found.verdict), None)
+    found = receipts.of_run(layout, newest.run) if newest else []
+    return [one for one in found if one.claim in claims or (newest and newest.feature)]
 
 
 def costs(layout: Layout) -> dict[str, float]:

@@ -89,7 +89,7 @@ def _receipts(run: OpenRun) -> list[Receipt]:
     judged = outcome.feature and outcome.feature.attempts
     if outcome.checks.receipts or not judged or "findings" not in run.role.reads:
         return outcome.checks.receipts
-    return runs.last_receipts(run.layout, run.context.feature)
+    return runs.last_receipts(run.layout, run.context.feature, [one.id for one in run.claims])
 
 
 def _raw(run: OpenRun) -> str:

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from harness.mission.contract import Contract
 from harness.state import files, names
 from tests.missions import House, listing, until
+from tests.planned import claim, feature, lay
 
 ENTRY = "[2026-04-24T10:05:12Z] worker F-001 TRICK: {}\n"
 WORK = {"run": "echo 1 > 1.txt"}
@@ -520,3 +522,43 @@ def test_work_that_was_cut_short_is_kept_without_the_file_too(house: House) -> N
     result = house.work({"run": f"echo 1 > 1.txt; echo 'id = {KEY}' > conf.txt"}, {"fail": "agent_error"})
     names = house.git("ls-tree", "--name-only", "-r", result["commit"]).split("\n")
     assert (result["outcome"], names) == ("agent_error", ["1.txt", "SPEC.md", "main.py"])
+
+
+# what git ignores
+
+GENERATES = "```sh\nmkdir -p src tools\necho 'test -f src/x' > tools/gen.sh\necho x >> src/x\n```\n"
+IGNORED = 'ignored by .gitignore:1 "/*": tools/gen.sh'
+
+
+def newest(house: House, role: str) -> str:
+    """The newest run of a role."""
+    return str([row["run"] for row in house.ran() if row["role"] == role][-1])
+
+
+def test_a_file_that_git_ignores_is_named_until_a_run_has_mended_it(house: House) -> None:
+    """Green in the tree and red in a clone: result, next prompt, `why` and escalation name the file and the rule, and show the
+    receipt of the sweep with its notes."""
+    house.write(".gitignore", "/*\n!/src/\n")
+    house.write("playbooks/worker.md", GENERATES)
+    house.write("playbooks/worker-F-001.6.md", "```sh\necho '!/tools/' >> .gitignore\n```\n")
+    house.git("add", "-f", ".gitignore", "playbooks")
+    house.git("commit", "-q", "-m", "only src")
+    house.config('agent = "playbook"')
+    lay(house, [feature(attempts=3, replanned=True)], Contract(claims=[claim("VAL-001", "sh tools/gen.sh")]))
+    for number in range(2):
+        house.role("worker", "F-001")
+        assert house.result()["ignored"] == [IGNORED], "the second run found the file there, and left it"
+        house.role("validator", "F-001")
+        assert house.result()["verdict"] == "green"
+        house.role("validator")
+        assert house.result()["verdict"] == "red"
+        prompt = house.prompt(newest(house, "worker"))
+        assert (IGNORED in prompt, "not in a clone: tools/" in prompt) == (number == 1, number == 1)
+    house.role("curator")  # which is due before a person is asked
+    for text in (house.harness("why", "F-001").out, house.read("escalation.md")):
+        assert f"  {IGNORED}\n" in text
+        assert "note: only in the working folder, not in a clone: tools/\n" in text
+    assert IGNORED in house.harness("runs", "show", newest(house, "worker")).out
+    house.role("worker", "F-001", "--again")
+    assert house.result()["ignored"] == []
+    assert house.git("show", "--name-only", "--format=", house.result()["commit"]) == ".gitignore\ntools/gen.sh"
