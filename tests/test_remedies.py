@@ -69,7 +69,6 @@ UNTRIED = {  # commands that no test runs, with the reason
     "stores.urls: pip install 'harness-missions[…]'": NETWORK,
     "unattended._crontab: crontab -e": "it opens an editor",
     "cli._init: export …=…": "a person has the value",
-    "decision.gaps: git submodule update --init": "in a confined setup git cannot write where its submodules are",
     "run._inputs: git log -p ….": LONG,
     "run._inputs: git show … #2": LONG,
     "run.settle.worker: git show --stat …": "it is the one of `run._inputs`, in the result",
