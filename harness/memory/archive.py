@@ -149,18 +149,7 @@ def rows_backwards(path: str) -> Iterator[ArchiveEntry | LessonChange]:
             yield parse(line)
         except (ValueError, TypeError, KeyError) as fault:
             message = str(fault) if isinstance(fault, schema.InvalidField) else "neither an entry nor a change"
-            raise BrokenFile(path, message, line=_number(path, offset), remedy=REPAIR) from None
-
-
-def _number(path: str, offset: int) -> int:
-    """The 1-based line number at an offset."""
-    before, number = 0, 1
-    for block in files.blocks(path, size=BLOCK):
-        number += block[: max(0, offset - before)].count(b"\n")
-        before += len(block)
-        if before >= offset:
-            break
-    return number
+            raise BrokenFile(path, message, line=json_lines.number(path, offset), remedy=REPAIR) from None
 
 
 def newest(path: str, folded: int, entries: int, room: int) -> list[ArchiveEntry]:

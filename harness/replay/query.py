@@ -61,13 +61,3 @@ def lines(path: str) -> Iterator[tuple[int, bytes]]:
             offset, kept = offset + len(kept), b""
     if kept:
         yield offset, kept
-
-
-def number_of(path: str, offset: int) -> int:
-    """The number of the line at this offset."""
-    number, at = 1, 0
-    for block in files.blocks(path, 0, BLOCK):
-        if at + len(block) >= offset:
-            return number + block.count(b"\n", 0, offset - at)
-        number, at = number + block.count(b"\n"), at + len(block)
-    return number

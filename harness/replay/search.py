@@ -189,7 +189,7 @@ def _in_file(layout: Layout, one: _Ran, name: str, asked: Query, faults: list[st
     try:
         found = islice(_hits(path, asked, _is_json(name)), PER_FILE)
         for offset, text in found:
-            line = query.number_of(path, offset)
+            line = json_lines.number(path, offset)
             title, shown = run_lookup.title(layout, one.run), layout.folders.relative(path).removeprefix(".harness/")
             yield Hit(place=place, file=shown, line=line, text=text, run=title, at=one.at)
     except BrokenFile as fault:

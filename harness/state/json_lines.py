@@ -71,6 +71,16 @@ def backwards(path: str, block: int = 65536, most: int | None = None) -> Iterato
         yield 0, rest
 
 
+def number(path: str, offset: int) -> int:
+    """The number of the line at this offset of a file."""
+    found = 1
+    for block in files.blocks(path):
+        if offset <= len(block):
+            return found + block.count(b"\n", 0, offset)
+        found, offset = found + block.count(b"\n"), offset - len(block)
+    return found
+
+
 def healed(data: bytes) -> bytes:
     """The data repaired for an append: a complete last line gets its newline; a torn line and NUL bytes are cut off."""
     kept = data.rstrip(b"\0")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 from pathlib import Path
 
 import pytest
@@ -55,12 +54,3 @@ def test_a_line_without_end_is_taken_in_pieces(tmp_path: Path, monkeypatch: pyte
     found = list(query.lines(str(path)))
     assert [b"needle" in line for _, line in found].count(True) == 1
     assert max(len(line) for _, line in found) <= 8000
-
-
-def test_a_line_has_the_number_that_an_editor_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counted block by block."""
-    monkeypatch.setattr(query, "BLOCK", 10)
-    path = tmp_path / "file"
-    path.write_text("".join(f"line {number}\n" for number in range(1, 30)))
-    for offset, line in query.lines(str(path)):
-        assert query.number_of(str(path), offset) == int(re.findall(rb"\d+", line)[0])

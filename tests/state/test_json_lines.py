@@ -97,6 +97,12 @@ def test_lines_come_backwards_with_their_places_and_any_block_size(path: str) ->
                 assert all(data[start - 1 : start] in (b"", b"\n") for start, _ in found)
 
 
+def test_a_line_has_the_number_that_an_editor_shows(path: str) -> None:
+    """Counted block by block: the file is longer than one."""
+    Path(path).write_bytes(b"".join(b"%d%s\n" % (number, b" " * 5000) for number in range(1, 30)))
+    assert [json_lines.number(path, offset) == int(line) for offset, line in json_lines.backwards(path)] == [True] * 29
+
+
 def test_no_file_has_no_lines(path: str) -> None:
     """An absent run log is an empty run log."""
     assert list(json_lines.backwards(path)) == []
