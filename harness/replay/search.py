@@ -153,19 +153,9 @@ def _row(line: bytes) -> dict[str, Any]:
 def _in_runs(layout: Layout, asked: Query, kept: list[str], only: Filter, faults: list[str]) -> Iterator[Hit]:
     """Hits in the files of runs, newest run first; archived missions come last."""
     for where in run_lookup.missions(layout):
-        state = State(where)
         for one in _ran(where, only, faults):
-            for name in _files(state, one, kept):
-                yield from _in_file(where, one, name, asked, faults)
-
-
-def _files(state: State, one: _Ran, kept: list[str]) -> list[str]:
-    found = (names.of_run(one.run, name) for name in kept)
-    return [name for name in found if state.exists(name)]
-
-
-def _is_json(name: str) -> bool:
-    return name.endswith(".jsonl")
+            for name in kept:
+                yield from _in_file(where, one, names.of_run(one.run, name), asked, faults)
 
 
 def _ran(layout: Layout, only: Filter, faults: list[str]) -> Iterator[_Ran]:
@@ -187,7 +177,7 @@ def _in_file(layout: Layout, one: _Ran, name: str, asked: Query, faults: list[st
     """The first hits in one file of a run."""
     path, place = State(layout).path(name), "prompts" if name.endswith(names.PROMPT) else "runs"
     try:
-        found = islice(_hits(path, asked, _is_json(name)), PER_FILE)
+        found = islice(_hits(path, asked, name.endswith(".jsonl")), PER_FILE)
         for offset, text in found:
             line = json_lines.number(path, offset)
             title, shown = run_lookup.title(layout, one.run), layout.folders.relative(path).removeprefix(".harness/")
