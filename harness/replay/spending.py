@@ -27,7 +27,7 @@ def spending(layout: Layout) -> dict[str, Any]:
     mission.check_format(layout)
     sums: defaultdict[tuple[str, ...], dict[str, Any]] = defaultdict(_blank)
     for result, uncounted in _counted(layout):
-        _add(sums[_names(result)], _row(result, uncounted))
+        _add(sums[_names(result)], _row(result.usage, result.seconds, uncounted))
     made: dict[str, Any] = {}
     for place, kind in enumerate(KINDS):
         rows: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -41,9 +41,8 @@ def _of_replays(layout: Layout) -> dict[str, dict[str, Any]]:
     """{model: row} of resent prompts, which count nowhere else."""
     rows: dict[str, dict[str, Any]] = {}
     for one in replays.samples(layout):
-        used = one.usage or {}
-        name = f"{one.agent} {used.get('model') or ''}".strip()
-        _add(rows.setdefault(name, _blank()), _counts(used, one.seconds, one.uncounted, told=one.usage is not None))
+        name = f"{one.agent} {(one.usage or {}).get('model') or ''}".strip()
+        _add(rows.setdefault(name, _blank()), _row(one.usage, one.seconds, one.uncounted))
     return {name: _finished([rows[name]]) for name in sorted(rows)}
 
 
@@ -76,13 +75,10 @@ def _blank() -> dict[str, Any]:
     return {"runs": 0, "told": 0, "uncounted": 0, "seconds": 0.0, "sources": set(), **dict.fromkeys(SUMMED)}
 
 
-def _row(result: runs.RunResult, uncounted: int) -> dict[str, Any]:
-    return _counts(result.usage or {}, result.seconds, uncounted, told=result.usage is not None)
-
-
-def _counts(used: dict[str, Any], seconds: float, uncounted: int, *, told: bool) -> dict[str, Any]:
+def _row(told: dict[str, Any] | None, seconds: float, uncounted: int) -> dict[str, Any]:
+    used = told or {}
     sources = set() if used.get("cost_usd") is None else {used.get("cost_source", UNKNOWN)}
-    row = {"runs": 1, "told": told, "uncounted": uncounted, "seconds": seconds}
+    row = {"runs": 1, "told": told is not None, "uncounted": uncounted, "seconds": seconds}
     return {**row, "sources": sources, **{name: used.get(name) for name in SUMMED}}
 
 
