@@ -72,18 +72,13 @@ def explain(layout: Layout, run_id: str) -> Explanation:
         feature=context.feature,
         at=context.at,
         bytes=len(data),
-        tokens=tokens(text),
+        tokens=estimated(text),
         previous=earlier[0] if earlier else "",
         cacheable=common,
         share=None if common is None else common / max(1, len(data)),
         fault=fault,
         sections=_sections(layout, run_id, earlier, known),
     )
-
-
-def tokens(text: str) -> int:
-    """The estimated number of tokens in a text."""
-    return estimated(text)
 
 
 def _cacheable(layout: Layout, earlier: list[str], data: bytes, known: rebuild.Objects) -> tuple[int | None, str]:
@@ -116,7 +111,7 @@ def _sections(layout: Layout, run_id: str, earlier: list[str], known: rebuild.Ob
                 source=piece.source,
                 digest=digest,
                 bytes=len(data),
-                tokens=tokens(data.decode("utf-8", "replace")),
+                tokens=estimated(data.decode("utf-8", "replace")),
                 since=first,
                 at=runs.context(layout, first).at if first else "",
             )
