@@ -18,7 +18,6 @@ from harness.state import files, names
 from harness.state.layout import Layout
 from harness.state.state import State
 
-REPLAYS = "replays"
 ABOUT = "replay.json"
 KEPT = (ABOUT, names.RESULT)  # gc keeps these: the cost
 SAMPLE_FORM = "a replay writes"
@@ -85,7 +84,7 @@ def begin(layout: Layout, run_id: str) -> str:
     """Create the folder of a new replay exclusively; returns its name, which is the replay's id."""
     state, wish, number = State(layout), f"{clock.now()}-{run_id}", 1
     name = wish
-    while not state.claim_folder(f"{REPLAYS}/{name}"):
+    while not state.claim_folder(f"{names.REPLAYS}/{name}"):
         number += 1
         name = f"{wish}-{number}"
     return name
@@ -106,10 +105,10 @@ def keep(folder: str, name: str, data: bytes) -> None:
 def samples(layout: Layout) -> Iterator[Sample]:
     """Every sample; that of a killed replay has the usage in its transcript. Raises BrokenFile for an invalid result."""
     state = State(layout)
-    for replay in state.list(REPLAYS):
-        for number in state.list(f"{REPLAYS}/{replay}"):
+    for replay in state.list(names.REPLAYS):
+        for number in state.list(f"{names.REPLAYS}/{replay}"):
             if number.isdigit():
-                yield _sample(layout, f"{REPLAYS}/{replay}/{number}", int(number))
+                yield _sample(layout, f"{names.REPLAYS}/{replay}/{number}", int(number))
 
 
 def _sample(layout: Layout, name: str, number: int) -> Sample:
@@ -156,8 +155,8 @@ def spent(layout: Layout) -> tuple[float, int]:
 def prune(layout: Layout, before: int, *, dry_run: bool) -> tuple[int, list[str]]:
     """Remove the replays that started before then, except for their records and costs: (bytes, their ids)."""
     state, size, gone = State(layout), 0, list[str]()
-    for replay in state.list(REPLAYS):
-        path = state.path(f"{REPLAYS}/{replay}")
+    for replay in state.list(names.REPLAYS):
+        path = state.path(f"{names.REPLAYS}/{replay}")
         word = replay.partition("-")[0]
         if not (word.isdigit() and int(word) < before and os.path.isdir(path)):
             continue
@@ -185,7 +184,7 @@ def _prunable(folder: str) -> Iterator[str]:
 
 def _settle_killed(layout: Layout, replay: str) -> None:
     """Record the usage of a killed replay before its transcript is removed."""
-    for number in State(layout).list(f"{REPLAYS}/{replay}"):
+    for number in State(layout).list(f"{names.REPLAYS}/{replay}"):
         path = f"{layout.path(names.REPLAYS)}/{replay}/{number}"
         if number.isdigit() and not os.path.exists(f"{path}/{names.RESULT}"):
             found = _killed(f"{path}/{names.STREAM}", int(number))
