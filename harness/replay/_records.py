@@ -187,11 +187,8 @@ class Records:
     def acts(self) -> list[PersonAction]:
         """People's actions by command: orders, issues, notes, restores; by time, and in the order of each file."""
         found = [*self._orders(), *self._restored()]
-        for era in range(len(self.restores) + 1):
-            source, since = (
-                StateSource(self.where, self.restores[era] if era < len(self.restores) else None),
-                self._since(era),
-            )
+        for era, restored in enumerate([*self.restores, None]):
+            source, since = StateSource(self.where, restored), self._since(era)
             found += [act.replace(era=era) for act in (*self._own_issues(source, since), *_own_notes(source, since))]
         return sorted(found, key=lambda act: (act.era, act.verb == RESTORE, act.at))
 
