@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -137,11 +138,8 @@ def _receipts(past: RunAtOpen) -> list[list[str]]:
 
 def spread(samples: list[Sample]) -> Spread:
     """The spread of these samples."""
-    outcomes: dict[str, int] = {}
-    for one in samples:
-        outcomes[one.outcome] = outcomes.get(one.outcome, 0) + 1
     return Spread(
-        outcomes=outcomes,
+        outcomes=dict(Counter(one.outcome for one in samples)),
         passed=_three(samples, lambda one: one.passed if one.checks else None),
         tokens=_three(samples, lambda one: one.tokens),
         cost_usd=_three(samples, lambda one: one.cost),
@@ -156,7 +154,6 @@ def _three(samples: list[Sample], value: Callable[[Sample], float | None]) -> li
 
 def rows(value: SideComparison) -> list[tuple[str, str, str]]:
     """The rows of the table: name, then, now."""
-    sides = (value.then, value.now)
     found: list[tuple[str, Callable[[Side], Any]]] = [
         ("agent", lambda side: side.who or "none"),
         ("outcome", lambda side: side.outcome),
@@ -166,12 +163,12 @@ def rows(value: SideComparison) -> list[tuple[str, str, str]]:
         ("cost", lambda side: UNKNOWN if side.cost_usd is None else f"{side.cost_usd:.4f} USD"),
         ("seconds", lambda side: f"{side.seconds:.1f}"),
     ]
-    made = [(name, *(str(tell(side)) for side in sides)) for name, tell in found]
+    made = [(name, str(tell(value.then)), str(tell(value.now))) for name, tell in found]
     for number, (claim, verdict) in enumerate(value.now.checks):
         was = value.then.checks[number] if number < len(value.then.checks) else [claim, UNKNOWN]
         if was != [claim, verdict]:
             made.append((f"  {claim}", was[1] if was[0] == claim else UNKNOWN, verdict))
-    return [(what, then, now) for what, then, now in made]
+    return made
 
 
 def _of(checks: list[list[str]]) -> str:
