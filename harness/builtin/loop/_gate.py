@@ -82,9 +82,8 @@ def _ordered(messages: list[Message]) -> list[Message]:
                 used.add(known)
                 results.append({**found, "id": known, "name": part["tool_name"]})
                 parts[at] = {**part, "tool_call_id": known}
-        if parts:
-            made += [GO_ON] if not made or "parts" in made[-1] else []
-            made += [{**messages[begin], "parts": parts}, *results]
-        made += [{**one, "role": "user", "text": _text_calls.RESULT.format(**one)} for one in left]
-        made += [one for one in messages[begin:end] if one["role"] == "user"]
-    return [*made, GO_ON] if not made or "parts" in made[-1] else made
+        said = [{**one, "role": "user", "text": _text_calls.RESULT.format(**one)} for one in left]
+        said += [one for one in messages[begin:end] if one["role"] == "user"]
+        made += [{**messages[begin], "parts": parts}, *results] if parts else []
+        made += said or ([] if results else [GO_ON])
+    return made

@@ -7,8 +7,6 @@ from base64 import b64decode
 from binascii import Error as BadBase64
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from functools import reduce
-from operator import getitem
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -138,9 +136,6 @@ def parameters(schema: dict[str, Any]) -> dict[str, Any]:
     object without alternatives. Its server checks the arguments itself."""
     root = {"properties": {}, **schema, "type": "object"}
     made = _completed(root, root, 0)
-    while fault := next(VALID.iter_errors(made), None):
-        *way, last = fault.absolute_path
-        del reduce(getitem, way, made)[last]
     for one in [made, *(one for key in UNIONS for one in made.pop(key, ()) if isinstance(one, dict))]:
         for more in (one, _target(made, one.get("$ref"))):
             made["properties"] = {**more.get("properties", {}), **made["properties"]}
@@ -161,7 +156,7 @@ def _completed(known: Any, root: dict[str, Any], depth: int) -> Any:
     if isinstance(made.get("required"), list):
         made["required"] = [name for name in made["required"] if name in [*made.get("properties", ())]]
     gone = {"enum": made.get("enum") == [], "$ref": not _target(root, made.get("$ref"))}
-    return {key: one for key, one in made.items() if not gone.get(key)}
+    return {key: one for key, one in made.items() if not gone.get(key) and VALID.is_valid({key: one})}
 
 
 def _target(root: dict[str, Any], ref: Any) -> dict[str, Any]:
