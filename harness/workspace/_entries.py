@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator
 
-from harness.state.layout import command
 from harness.workspace import disk_reader, places
 from harness.workspace._reader import WorkspaceReader
 
 SHAPES = {
     "instructions": "blank, or without room in [workspace] max_tokens",
     places.KNOWLEDGE: "the folder counts only with a KNOWLEDGE.md",
-    places.SKILLS: "a skill is a folder with a SKILL.md, directly in the folder of skills",
-    places.SUBAGENTS: "a subagent is a file ID.md, not README.md, directly in the folder of subagents",
+    places.SKILLS: "a skill is a folder directly in that of skills, with a valid, accepted SKILL.md, and no other of its name",
+    places.SUBAGENTS: "a subagent is a file ID.md directly in that of subagents, not README.md, and no other of its name",
 }
 ADD = "name it in [workspace] additional_context, or import it in CLAUDE.md"
 
@@ -45,12 +44,9 @@ def unused(
         if path in named or (any(f"{one}/".startswith(f"{path}/") for one in used) and kind not in off):
             continue
         at, parts, below = os.path.join(project, path), path.split("/"), path[len(place) :].strip("/").split("/")
-        entry, inside = f"{place}/{below[0]}/{places.SKILL}" if kind == places.SKILLS else path, not os.path.isabs(path)
+        inside = not os.path.isabs(path)
         proper = [one for one in names for part in parts if part != one and part.casefold() == one.casefold()]
-        target = os.path.relpath(os.path.realpath(at), project)
-        leads = os.path.islink(at) or (place and inside and target != path)
-        tail = f"/{kind}{entry[len(place) :]}" if kind in places.LAYERED else "/"
-        is_skill = kind == places.SKILLS and entry not in used and os.path.isfile(os.path.join(project, entry))
+        is_linked = place and inside and os.path.relpath(os.path.realpath(at), project) != path
         is_empty = os.path.isdir(at) or (os.path.isfile(at) and not os.path.getsize(at))
         reasons = {
             f"not one of the files that count: {ADD}": path in places.NOT_READ,
@@ -58,14 +54,11 @@ def unused(
             f"in a folder of dependencies: {ADD}": not place and not {*places.PACKAGES}.isdisjoint(parts),
             f"counts only as {', '.join(proper)}": proper,
             "additional_context names it, and it is no file": path in reader.more and not os.path.isfile(at),
-            "a link to what counts": leads and any(f"{one}/".startswith(f"{target}/") for one in used),
-            "a link, or behind one: put what it leads to in its place": leads,
+            "a link, or behind one: what it leads to counts only where it is": os.path.islink(at) or is_linked,
             "empty, or a submodule, whose files do not count: copy them": is_empty,
             "only the CLAUDE.md at the top counts: import it there": not place and parts[-1] == places.IMPORTING,
             "not committed in this repository": reader.commit and inside and path not in reader.paths,
             "its name begins with . or _": any(one[:1] == "." for one in below) or (below[0][:1] == "_" and not inside),
-            "another of this name counts": any(f"/{one}".endswith(tail) and one != entry for one in used),
-            f"its SKILL.md is invalid, or waits for: {command('workspace accept')}": is_skill,
             SHAPES.get(kind, f"no part of a workspace: {ADD}"): True,
         }
         found.setdefault(next(reason for reason, holds in reasons.items() if holds), []).append(path)

@@ -197,13 +197,11 @@ def substituted(server: McpServer, env: Mapping[str, str]) -> tuple[McpServer, l
     """(server with the variables of `env` substituted, what of its texts still has a `${` then, which prevents its start)."""
     left: list[str] = []
 
-    def filled(text: str) -> str:
-        return VARIABLE.sub(lambda found: env.get(found[1], found[0] if found[2] is None else found[2]), text)
-
     def put(key: str, text: str) -> str:
-        names = [one for one in PLACEHOLDER.findall(text) if "${" in filled(one)]
-        left.extend([f"{key} has {', '.join(names)}"] if "${" in filled(text) else [])
-        return filled(text)
+        made = VARIABLE.sub(lambda found: env.get(found[1], found[0] if found[2] is None else found[2]), text)
+        if "${" in made:
+            left.append(f"{key} has {', '.join(one for one in PLACEHOLDER.findall(text) if one in made) or '${'}")
+        return made
 
     made = server.replace(
         command=put("command", server.command),

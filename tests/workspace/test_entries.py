@@ -11,7 +11,7 @@ import pytest
 from harness.base.errors import BrokenFile
 from harness.mission import config
 from harness.mission.config import Config
-from harness.state.layout import Layout, command
+from harness.state.layout import Layout
 from harness.workspace import snapshot
 from harness.workspace.snapshot import WorkspaceSnapshot
 from tests.missions import House
@@ -212,14 +212,11 @@ def test_the_reason_says_what_to_do(house: House) -> None:
     assert reasons == {
         f"in a folder of dependencies: {add}": ["node_modules/a/AGENTS.md", "x/vendor/AGENTS.md"],
         "only the CLAUDE.md at the top counts: import it there": ["packages/web/CLAUDE.md"],
-        "another of this name counts": [".agents/skills/one/SKILL.md"],
-        "a link to what counts": [".claude/skills"],
-        "a link, or behind one: put what it leads to in its place": ["subagents"],
-        "a skill is a folder with a SKILL.md, directly in the folder of skills": [
+        "a link, or behind one: what it leads to counts only where it is": [".claude/skills", "subagents"],
+        "a skill is a folder directly in that of skills, with a valid, accepted SKILL.md, and no other of its name": [
+            ".agents/skills/one/SKILL.md",
             "skills/README.md",
             "skills/group/two/SKILL.md",
-        ],
-        f"its SKILL.md is invalid, or waits for: {command('workspace accept')}": [
             "skills/waits/SKILL.md",
             "skills/waits/run.sh",
         ],
