@@ -81,9 +81,9 @@ def stable(material: Material) -> list[Part]:
     """The first parts, the same from run to run: how the role's words begin, its identity, the workspace, the spec."""
     return [
         *_spaced([begun for begun, _ in _role_words(material.role)]),
-        *_identity(material),
+        *identity(material.role.name, material.identity, material.identity_path),
         *workspace(material.workspace),
-        *_spec(material),
+        *(spec(material.spec, material.spec_path, material.feature) if "spec" in material.role.reads else []),
     ]
 
 
@@ -94,10 +94,6 @@ def text_of(parts: list[Part]) -> bytes:
 
 def _text(text: str) -> Part:
     return Part(data=text.encode())
-
-
-def _ended(text: str) -> str:
-    return text if not text or text.endswith("\n") else text + "\n"
 
 
 def cut(text: str, most: int, path: str) -> str:
@@ -111,12 +107,12 @@ def _role_words(role: Role) -> list[tuple[Part, Part]]:
     """(what precedes the task, what follows it) of the common text of all roles, and of this one's own."""
     common = cut(role.common, ROLE_CHARS, COMMON)
     own = words(role.words, role.path, len(common)).replace(source=f"roles/{role.name}.md")
-    return [divided(Part(data=_ended(common).encode(), source=COMMON)), divided(own)]
+    return [divided(Part(data=documents.ended(common).encode(), source=COMMON)), divided(own)]
 
 
 def words(text: str, path: str, before: int) -> Part:
     """The text of a role, within the room left by the `before` characters of the common text."""
-    return Part(data=_ended(cut(text, max(0, ROLE_CHARS - before), path).lstrip("\n")).encode(), source=path)
+    return Part(data=documents.ended(cut(text, max(0, ROLE_CHARS - before), path).lstrip("\n")).encode(), source=path)
 
 
 def divided(whole: Part) -> tuple[Part, Part]:
@@ -146,12 +142,8 @@ def _fenced(title: str, text: str, source: str, info: str = "") -> list[Part]:
     if not text.strip():
         return [_text(f"{title}\n\n(nothing yet)\n\n")]
     mark = documents.fence_for(text)
-    data = Part(data=_ended(text).encode(), source=source)
+    data = Part(data=documents.ended(text).encode(), source=source)
     return [_text(f"{title}\n\n{mark}{info}\n"), data, _text(f"{mark}\n\n")]
-
-
-def _identity(material: Material) -> list[Part]:
-    return identity(material.role.name, material.identity, material.identity_path)
 
 
 def identity(role: str, text: str, path: str) -> list[Part]:
@@ -162,12 +154,6 @@ def identity(role: str, text: str, path: str) -> list[Part]:
 def workspace(sections: list[WorkspaceSection]) -> list[Part]:
     """The sections that people wrote for every agent: instructions, skills, knowledge."""
     return [part for one in sections for part in _fenced(one.title, one.text, one.source)]
-
-
-def _spec(material: Material) -> list[Part]:
-    if "spec" not in material.role.reads:
-        return []
-    return spec(material.spec, material.spec_path, material.feature)
 
 
 def spec(text: str, path: str, feature: Feature | None) -> list[Part]:
@@ -260,7 +246,7 @@ def _receipts(material: Material) -> list[Part]:
 def receipt_text(receipt: Receipt) -> str:
     """A receipt, for people and agents."""
     head = f"{receipt.claim}: {receipt.verdict} after {receipt.seconds:.1f} s\n$ {receipt.command}\n"
-    return head + _ended(receipt.output) + receipt.remarks
+    return head + documents.ended(receipt.output) + receipt.remarks
 
 
 def _issues(found: list[Issue]) -> str:

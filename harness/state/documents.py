@@ -67,6 +67,14 @@ def _yaml(head: str, path: str) -> Any:
         ) from None
 
 
+def line_in_front(text: str, key: str) -> int:
+    """The 1-based line of a key of the front matter; 1 if it is absent."""
+    head = text.partition("\n---\n")[0].split("\n")
+    return next(
+        (number for number, line in enumerate(head, start=1) if key and line.partition(":")[0].strip() == key), 1
+    )
+
+
 def blocks(text: str) -> list[Block]:
     """The headings, fences and paragraphs of a Markdown text, in order."""
     from markdown_it import MarkdownIt  # 30 ms, and few commands read headings
@@ -145,10 +153,15 @@ def fence_for(text: str, least: int = 3, tick: str = "`") -> str:
     return tick * max(least, longest + 1)
 
 
+def ended(text: str) -> str:
+    """The text with a newline at its end, unless it is empty."""
+    return text if not text or text.endswith("\n") else text + "\n"
+
+
 def fenced(text: str, info: str = "") -> str:
     """`text` in a fenced block that it cannot close, with a newline at the end."""
     mark = fence_for(text, tick="~" if "`" in info else "`")  # an info string with ticks needs tildes
-    return f"{mark}{info}\n{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{mark}\n"
+    return f"{mark}{info}\n{ended(text)}{mark}\n"
 
 
 def fenced_blocks(text: str, info: str) -> list[str]:

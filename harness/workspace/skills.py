@@ -39,28 +39,23 @@ def parse(text: str, path: str, name: str) -> dict[str, Any]:
         raise _broken(path, "it has no front matter", 1)
     meta, body = documents.front_matter(text, path)
     if not isinstance(meta.get("description"), str) or not meta["description"].strip():
-        raise _broken(path, "'description' must be text, and not empty", _line(text, "description"))
+        raise _broken(path, "'description' must be text, and not empty", documents.line_in_front(text, "description"))
     for key, most in MAX_CHARS.items():
         if len(str(meta.get(key, ""))) > most:
-            raise _broken(path, f"'{key}' has more than {most} characters", _line(text, key))
+            raise _broken(path, f"'{key}' has more than {most} characters", documents.line_in_front(text, key))
     for key, kind in OPTIONAL_KEYS.items():
         if key in meta and not isinstance(meta[key], kind):  # type: ignore[arg-type]  # a literal table of types
-            raise _broken(path, f"'{key}' is not of the right kind", _line(text, key))
+            raise _broken(path, f"'{key}' is not of the right kind", documents.line_in_front(text, key))
     if not name.isprintable():
         raise _broken(path, "the name of its folder has characters that cannot be shown", 1)
     said = f"its name {meta['name']!r} is not that of its folder" if "name" in meta else "it has no name"
-    told = f"{path}, line {_line(text, 'name')}: {said}; the skill is loaded as '{name}'"
+    told = f"{path}, line {documents.line_in_front(text, 'name')}: {said}; the skill is loaded as '{name}'"
     made = {"name": name, "description": " ".join(meta["description"].split()), "body": body.lstrip("\n")}
     return {**made, "misnamed": "" if str(meta.get("name")) == name else told}
 
 
 def _broken(path: str, fault: str, line: int) -> BrokenFile:
     return BrokenFile(path, fault, line=line, remedy=f"See https://agentskills.io/specification. {OFF}")
-
-
-def _line(text: str, key: str) -> int:
-    head = text.partition("\n---\n")[0].split("\n")
-    return next((number for number, line in enumerate(head, start=1) if line.partition(":")[0].strip() == key), 1)
 
 
 def index(found: Sequence[Skill]) -> str:

@@ -14,6 +14,7 @@ from harness.base.record import Record
 from harness.mission import config
 from harness.mission.config import Config, WorkspaceTable
 from harness.state import files, names, objects
+from harness.state.documents import ended
 from harness.state.files import PRIVATE
 from harness.state.layout import Layout
 from harness.state.state import State
@@ -160,7 +161,7 @@ def _instructions(
             texts = {path: text for path, text in texts.items() if path not in group or path in reader.more}
     found.nested = [name for name in places.nested(reader.paths) if name not in imported]
     made = [
-        WorkspaceSection(kind="instructions", title=f"### {name}", text=_ended(text), source=name, layer=places.PROJECT)
+        WorkspaceSection(kind="instructions", title=f"### {name}", text=ended(text), source=name, layer=places.PROJECT)
         for name, text in [*texts.items(), (NESTED, "".join(f"- {name}\n" for name in found.nested))]
         if text.strip()
     ]
@@ -195,7 +196,7 @@ def nested_text(layout: Layout, given: WorkspaceSnapshot, name: str, room: int) 
     reader = reader_of(layout, given.commit, given.user, (), None)
     reader.lay_over(given.over)
     text = reader.text(name) or ""
-    whole = WorkspaceSection(kind="instructions", title="", text=_ended(text), source=name, layer=places.PROJECT)
+    whole = WorkspaceSection(kind="instructions", title="", text=ended(text), source=name, layer=places.PROJECT)
     return budget.fit([whole], max(room, budget.SMALLEST))[0].text
 
 
@@ -243,7 +244,7 @@ def _knowledge(reader: WorkspaceReader) -> list[WorkspaceSection]:
         return []
     rest = [path for path in reader.paths if path.startswith(f"{places.KNOWLEDGE}/") and path != ENTRY]
     same = WorkspaceSection(
-        kind="knowledge", layer=places.PROJECT, title=f"### {ENTRY}", text=_ended(text), source=ENTRY
+        kind="knowledge", layer=places.PROJECT, title=f"### {ENTRY}", text=ended(text), source=ENTRY
     )
     found = [same] if text.strip() else []
     rows = "".join(f"- {path}\n" for path in rest)
@@ -259,13 +260,9 @@ def _memory(layout: Layout) -> list[WorkspaceSection]:
     rest = f"all of it is in {path}"
     return [
         WorkspaceSection(
-            kind="memory", title=MEMORY, text=_ended(text), source=path, layer="mission", keep=budget.NEWEST, rest=rest
+            kind="memory", title=MEMORY, text=ended(text), source=path, layer="mission", keep=budget.NEWEST, rest=rest
         )
     ]
-
-
-def _ended(text: str) -> str:
-    return text if not text or text.endswith("\n") else text + "\n"
 
 
 def _skills(reader: WorkspaceReader) -> list[Skill]:

@@ -67,7 +67,8 @@ def parse(text: str, path: str, name: str) -> dict[str, Any]:
     if not found and not body.strip():
         found.append(schema.SchemaFault.of("it has no body, which is the subagent's prompt", path))
     if found:
-        raise BrokenFile(path, "; ".join(found), line=_line(text, found[0].key), remedy=f"docs/workspace.md. {OFF}")
+        line = documents.line_in_front(text, found[0].key)
+        raise BrokenFile(path, "; ".join(found), line=line, remedy=f"docs/workspace.md. {OFF}")
     made = _FrontMatter(**meta)
     where = _Place(**place)
     same = {key: getattr(made, key) for key in ("model", "tools", "skills", "steps")}
@@ -80,10 +81,3 @@ def parse(text: str, path: str, name: str) -> dict[str, Any]:
         "folder": where.path,
         **same,
     }
-
-
-def _line(text: str, key: str) -> int:
-    head = text.partition("\n---\n")[0].split("\n")
-    return next(
-        (number for number, line in enumerate(head, start=1) if key and line.partition(":")[0].strip() == key), 1
-    )
