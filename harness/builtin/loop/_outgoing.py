@@ -42,11 +42,6 @@ class OutgoingRequest:
 current: ContextVar[OutgoingRequest] = ContextVar("current")  # what this task sends
 
 
-def not_there(status: int) -> str:
-    """The address of the last answer and what it is made of, if this status says that no model is there; else ""."""
-    return f"{current.get().address}: are model and base_url right?" if status in NOT_THERE else ""
-
-
 class RequestRecorder:
     """The event hooks that see each request before it is sent."""
 

@@ -364,7 +364,9 @@ def _words(fault: Exception) -> str:
     body, status = getattr(fault, "body", None), getattr(fault, "status_code", None)
     inner = body.get("error", body) if isinstance(body, dict) else body
     said = inner.get("message") if isinstance(inner, dict) else inner
-    where = _outgoing.not_there(status) if status else next(filter(None, map(_address, causes(fault))), "")
+    where = "" if status else next(filter(None, map(_address, causes(fault))), "")
+    if status in _outgoing.NOT_THERE:
+        where = f"{_outgoing.current.get().address}: are model and base_url right?"
     words = f"status {status}: {said}" if status and said else str(fault) or type(fault).__name__
     return f"{line(words)}{where and f' ({where})'}"
 
