@@ -133,7 +133,8 @@ class ServerPool:
         with self._lock:
             found = self._servers.setdefault(key, Server(self, definition, where))
             found.users += 1
-            old = [name for name, one in self._servers.items() if one.users == 0 and _idle(one)]
+            before = time.monotonic() - IDLE_SECONDS
+            old = [name for name, one in self._servers.items() if one.users == 0 and one.left < before]
             gone = [self._servers.pop(name) for name in old]
         for one in gone:
             one.close()
@@ -161,10 +162,6 @@ class ServerPool:
             one.close()
 
 
-def _idle(server: Server) -> bool:
-    return time.monotonic() - server.left > IDLE_SECONDS
-
-
 def _key(definition: McpServer, where: ServerPlace) -> str:
     named = [schema.plain(definition), where.user, where.folder, dict(where.environment), dict(where.variables)]
     return encoding.digest(encoding.dump_json([*named, repr(where.confinement)]))
@@ -172,14 +169,7 @@ def _key(definition: McpServer, where: ServerPlace) -> str:
 
 def hidden(definition: McpServer, variables: Mapping[str, str]) -> dict[str, str]:
     """{name: value} of the variables in the texts of a server, which no message may show."""
-    texts = [
-        definition.command,
-        *definition.args,
-        *definition.env.values(),
-        definition.url,
-        *definition.headers.values(),
-    ]
-    names = {found[1] for text in texts for found in tools.VARIABLE.finditer(text)}
+    names = {found[1] for found in tools.VARIABLE.finditer(encoding.compact(schema.plain(definition)))}
     return {name: variables[name] for name in names if len(variables.get(name, "")) >= SHORTEST_HIDDEN}
 
 
