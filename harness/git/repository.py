@@ -63,14 +63,9 @@ class _Status(Record):
     untracked: list[str] = []
 
 
-def _call(project: str, *args: str, stdin: bytes = b"", extra: Mapping[str, str] = {}) -> tuple[int, bytes, bytes]:
-    """One git call as `settings.call` makes it: (exit code, stdout, stderr)."""
-    return settings.call(project, *args, stdin=stdin, extra=extra)
-
-
 def run(project: str, *args: str, stdin: bytes = b"", extra: Mapping[str, str] = {}) -> bytes:
     """The stdout of one git call that must succeed. 1 call."""
-    code, out, err = _call(project, *args, stdin=stdin, extra=extra)
+    code, out, err = settings.call(project, *args, stdin=stdin, extra=extra)
     if code:
         raise failure(project, args[0], code, err)
     return out
@@ -136,7 +131,7 @@ def _header(project: str, found: _Status, line: str) -> None:
 
 def position(project: str) -> Position:
     """HEAD's commit, branch and tree. 1 call, 2 before the first commit."""
-    code, out, _ = _call(project, "rev-parse", "HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD")
+    code, out, _ = settings.call(project, "rev-parse", "HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD")
     if code:  # a damaged branch file fails here too, and again in the next call
         return Position(head="", branch=_line(project, "symbolic-ref", "--short", "HEAD"), tree="")
     head, tree, name = os.fsdecode(out).split("\n")[:3]
@@ -186,7 +181,7 @@ def default_branch(project: str) -> str | None:
     targets = dict(line.split(" ") for line in refs.split("\n") if line)
     if remote := targets.pop("refs/remotes/origin/HEAD", ""):
         return remote.removeprefix("refs/remotes/origin/")
-    named = _call(project, "config", "--get", "init.defaultBranch")[1].decode("utf-8", "replace").strip()
+    named = settings.call(project, "config", "--get", "init.defaultBranch")[1].decode("utf-8", "replace").strip()
     for name in (named, "main", "master"):
         if BRANCHES + name in targets:
             return name
@@ -266,7 +261,7 @@ def commit(project: str, *, tree: str, parent: str, branch: str, message: str, a
     """
     ref = BRANCHES + branch
     if at is None:
-        at = _call(project, "rev-parse", "-q", "--verify", ref)[1].decode().strip()
+        at = settings.call(project, "rev-parse", "-q", "--verify", ref)[1].decode().strip()
     made = commit_tree(project, tree, [parent] if parent else [], message.replace("\0", "").rstrip("\n") + "\n")
     run(project, "update-ref", "-m", "harness: commit", ref, made, at)
     check_out(project, branch)
@@ -279,7 +274,7 @@ def commit_tree(project: str, tree: str, parents: Collection[str], message: str,
     """Create a commit object by `person` (git's variables), the configured author, or else the harness. 1-2 calls."""
     words = ("commit-tree", tree, *(word for parent in parents for word in ("-p", parent)), "-F", "-")
     text = message.encode("utf-8", "replace")
-    code, out, err = _call(project, *words, stdin=text, extra=person)
+    code, out, err = settings.call(project, *words, stdin=text, extra=person)
     if code and b"ident" in err:
         ours = {f"GIT_{name}": value for name, value in zip(settings.PERSONS, AUTHOR * 2, strict=True)}
         out = run(project, *words, stdin=text, extra={**ours, **person})
@@ -362,7 +357,7 @@ def commit_of(project: str, name: str) -> str:
 
 def show(project: str, commit: str, path: str) -> bytes | None:
     """The file in `commit`, None if it is absent. 1 call, 2 for an absent file."""
-    code, out, err = _call(project, "cat-file", "blob", f"{commit}:{path}")
+    code, out, err = settings.call(project, "cat-file", "blob", f"{commit}:{path}")
     if code and b" blob " in run(project, "ls-tree", "-z", commit, "--", path):
         raise failure(project, "cat-file", code, err)
     return None if code else out
@@ -381,7 +376,7 @@ def defined_names(project: str, found: list[str]) -> set[str]:
         return set()
     kinds = "def|class|function|func|fn|type|struct|interface|enum|const|let|var|trait|module"
     pattern = rf"({kinds})[[:space:]]+({'|'.join(plain)})\b"
-    _, out, _ = _call(project, "grep", "-h", "-o", "-i", "-I", "-E", "-e", pattern)  # exit code 1: no match
+    _, out, _ = settings.call(project, "grep", "-h", "-o", "-i", "-I", "-E", "-e", pattern)  # exit code 1: no match
     return {line.split()[-1].decode("utf-8", "replace").lower() for line in out.split(b"\n") if line.strip()}
 
 
