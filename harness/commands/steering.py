@@ -66,7 +66,6 @@ def steer(layout: Layout, words: str, *, once: bool = False) -> str:
 def listed(layout: Layout) -> list[tuple[str, str]]:
     """The notes as (duration, text), in the order of the numbers of `unsay`: the paragraphs of STEER.md, then the notes for one
     prompt."""
-    mission.check_format(layout)
     lasting = [("until removed", text) for text in _paragraphs(steering(layout))]
     return lasting + [("once", one.text) for one in person_notes.waiting(layout)]
 
@@ -74,7 +73,6 @@ def listed(layout: Layout) -> list[tuple[str, str]]:
 def unsay(layout: Layout, number: int) -> str:
     """Remove the note with this number in `listed`; returns its text."""
     run_detection.refuse(layout, "steer")
-    mission.check_format(layout)
     with State(layout).lock("state"):
         lasting, single = _paragraphs(steering(layout)), person_notes.waiting(layout)
         if not 0 < number <= len(lasting) + len(single):

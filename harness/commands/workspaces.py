@@ -12,7 +12,6 @@ from harness.git import refs
 from harness.git import settings as git_settings
 from harness.git.checkouts import submodules
 from harness.mission import config, mission, roles
-from harness.mission.config import Config
 from harness.run import workspace_inputs as of_run
 from harness.state import names
 from harness.state.layout import Layout
@@ -32,7 +31,8 @@ def show(layout: Layout, role: str, user: str | None) -> dict[str, Any]:
         grants.check_state(layout)
     if there := mission.exists(layout):
         mission.check_format(layout)
-    settings = _settings(layout, user)
+    settings = config.load(layout)
+    settings = settings if user is None else settings.replace(user=user)
     known = roles.load(layout, role) if role else None
     agents = roles.agents_of(settings, known) if known else []
     reads = known.reads if known else snapshot.WORDS
@@ -62,12 +62,6 @@ def show(layout: Layout, role: str, user: str | None) -> dict[str, Any]:
         "not_read": [one for paths in unused.values() for one in paths if one in places.NOT_READ],
         "unused": unused,
     }
-
-
-def _settings(layout: Layout, user: str | None) -> Config:
-    """The configuration, optionally for another user."""
-    settings = config.load(layout)
-    return settings if user is None else settings.replace(user=user)
 
 
 def _row(one: Record, *keys: str) -> dict[str, Any]:

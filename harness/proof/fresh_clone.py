@@ -51,7 +51,7 @@ def clone(layout: Layout, folder: str, place: CheckEnvironment, recorded: Record
     if place.plain:
         clones.date_back(target, made.git, layout.folders.top)
         made.confinement = made.confinement and _at(os.path.realpath(layout.folders.top), target, made.confinement)
-    elif not _is_hidden(made):
+    elif made.confinement is None or made.confinement.tier != BUBBLEWRAP:
         made.notes += _named(target, made.git, layout.folders.top)
     made.source = layout.folders.top
     return made.replace(directory=layout.folders.within(target), checkout=target) if layout.folders.prefix else made
@@ -76,10 +76,6 @@ def apart(place: CheckEnvironment, folder: str, recorded: RecordedSettings, *hid
 def recorded(project: str, known: RecordedSettings | None = None) -> RecordedSettings:
     """The configuration recorded at init; the present one without a record."""
     return known or settings.record(project)
-
-
-def _is_hidden(place: CheckEnvironment) -> bool:
-    return place.confinement is not None and place.confinement.tier == BUBBLEWRAP
 
 
 def _named(clone: str, config: str, project: str) -> list[str]:

@@ -29,12 +29,12 @@ MAX_FAULTS = 2
 def lines(glance: Glance, width: int, height: int, keys: bool = False) -> list[Text]:
     """At most `height` lines of at most `width` columns. `keys`: the last line shows the keys."""
     head = _head(glance, width)
-    foot = [_line("q quits", "dim")] if keys else []
+    foot = [Text("q quits", style="dim")] if keys else []
     room = height - len(head) - len(foot)
     others = _others(glance)
-    least = sum(min(2, len(rows)) for _, rows in others)
+    least, wanted = sum(min(2, len(rows)) for _, rows in others), sum(len(rows) for _, rows in others)
     lanes = _lanes(
-        glance.lanes, max(MIN_LANE_LINES * min(len(glance.lanes), 2), (room - least + 1) // 2, room - _wanted(others))
+        glance.lanes, max(MIN_LANE_LINES * min(len(glance.lanes), 2), (room - least + 1) // 2, room - wanted)
     )
     below = _fitted(others, max(room - len(lanes), 0))
     blank = [Text()] * max(room - len(lanes) - len(below), 0) if keys else []
@@ -45,10 +45,6 @@ def lines(glance: Glance, width: int, height: int, keys: bool = False) -> list[T
 def plain(glance: Glance) -> list[str]:
     """The glance as text for a pipe, a log or a dumb terminal."""
     return [line.plain.rstrip() for line in lines(glance, PLAIN_WIDTH, PLAIN_HEIGHT)]
-
-
-def _wanted(others: list[tuple[str, list[Text]]]) -> int:
-    return sum(len(rows) for _, rows in others)
 
 
 def _fitted(others: list[tuple[str, list[Text]]], room: int) -> list[Text]:
@@ -66,10 +62,6 @@ def _fitted(others: list[tuple[str, list[Text]]], room: int) -> list[Text]:
 
 def _safe(text: str, style: str = "") -> Text:
     return Text(" ".join(console.sanitise(text).split()), style=style)
-
-
-def _line(text: str, style: str = "") -> Text:
-    return Text(text, style=style)
 
 
 def _cut(line: Text, width: int) -> Text:
@@ -120,7 +112,7 @@ def _lanes(lanes: list[Lane], room: int) -> list[Text]:
     found = []
     for at, lane in enumerate(shown):
         found += _lane(lane, each + (at < extra))
-    return [*found, *([_line(f"and {more} more runs under way", "dim")] if more else [])]
+    return [*found, *([Text(f"and {more} more runs under way", style="dim")] if more else [])]
 
 
 def _lane(lane: Lane, room: int) -> list[Text]:
@@ -138,7 +130,7 @@ def _lane(lane: Lane, room: int) -> list[Text]:
         if text.strip()
     ]
     rows = rows[len(rows) - max(room - 1, 0) :] if len(rows) >= room else rows
-    return [head, *(rows or [_line(f"       {_silent(lane)}", "dim")][: room - 1])]
+    return [head, *(rows or [Text(f"       {_silent(lane)}", style="dim")][: room - 1])]
 
 
 def _silent(lane: Lane) -> str:
