@@ -76,7 +76,7 @@ def _each(records: Records, past: RecordedRun, replica: Replica) -> Iterator[Dif
         ("its outcome", past.result.outcome, here.outcome),
         ("its verdict", past.result.verdict, here.verdict),
         ("whether its plan was accepted", str(past.result.accepted), str(here.accepted)),
-        ("its commit", _tree(records, past.result.commit), _tree_here(replica, here.commit)),
+        ("its commit", _shown(records.tree(past.result.commit)), _shown(repository.tree_of(replica.top, here.commit))),
         ("the claims that it proved", str(past.result.newly_green), str(here.newly_green)),
     ]:
         if expected != got:
@@ -90,12 +90,8 @@ def _each(records: Records, past: RecordedRun, replica: Replica) -> Iterator[Dif
     yield from _files(records, past, replica)
 
 
-def _tree(records: Records, commit: str) -> str:
-    return f"tree {records.tree(commit)[:SHOWN_DIGITS]}" if commit else ""
-
-
-def _tree_here(replica: Replica, commit: str) -> str:
-    return f"tree {repository.tree_of(replica.top, commit)[:SHOWN_DIGITS]}" if commit else ""
+def _shown(tree: str) -> str:
+    return f"tree {tree[:SHOWN_DIGITS]}" if tree else ""
 
 
 def _exits(where: Layout, here: Layout, run: str) -> Iterator[tuple[str, str, str]]:
@@ -103,19 +99,16 @@ def _exits(where: Layout, here: Layout, run: str) -> Iterator[tuple[str, str, st
     known, now = (_fired(receipts.of_run(layout, run)) for layout in (where, here))
     for key in dict.fromkeys([*known, *now]):
         claim, phase, command = key
-        expected, got = (", ".join(map(_exit, found.get(key, []))) or "not run" for found in (known, now))
+        expected, got = (", ".join(found.get(key, ["not run"])) for found in (known, now))
         yield f"the exit of a check of {claim} ({phase}): {faults.first(command, 60)}", expected, got
 
 
-def _fired(found: list[Receipt]) -> dict[tuple[str, str, str], list[int | None]]:
-    made: dict[tuple[str, str, str], list[int | None]] = {}
+def _fired(found: list[Receipt]) -> dict[tuple[str, str, str], list[str]]:
+    made: dict[tuple[str, str, str], list[str]] = {}
     for receipt in found:
-        made.setdefault((receipt.claim, receipt.phase, receipt.command), []).append(receipt.exit)
+        code = "out of time" if receipt.exit is None else str(receipt.exit)
+        made.setdefault((receipt.claim, receipt.phase, receipt.command), []).append(code)
     return made
-
-
-def _exit(code: int | None) -> str:
-    return "out of time" if code is None else str(code)
 
 
 def _files(records: Records, past: RecordedRun, replica: Replica) -> Iterator[Difference]:
@@ -186,7 +179,7 @@ def at_end(records: Records, replica: Replica, due: Decision | None) -> Differen
 
 
 def _last(records: Records, replica: Replica, due: Decision | None) -> Iterator[Difference]:
-    expected, got = _tree(records, replica.recorded_tip()), _tree_here(replica, workplace.position(replica.layout).head)
+    expected, got = _shown(records.tree(replica.recorded_tip())), _shown(workplace.position(replica.layout).tree)
     if expected != got:
         yield Difference(run="", what="the final tree", expected=expected or "none", got=got)
     unsettled = records.unsettled()
