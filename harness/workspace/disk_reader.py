@@ -32,8 +32,7 @@ class _OnDisk(AcceptedFiles):
                 self.files[path] = AcceptedFile(path=path, mode=mode, size=os.lstat(at).st_size)
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        wanted = [path for path in paths if path in self.files]
-        return {path: self._data(path) for path in wanted}
+        return {path: self._data(path) for path in paths if path in self.files}
 
     def _data(self, path: str) -> bytes:
         whole = os.path.join(self.layout.folders.project, path)

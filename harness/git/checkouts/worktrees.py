@@ -157,7 +157,7 @@ def _administer(project: str, folder: str, commit: str) -> str:
         _remove(link)
     _write(own + "/gitdir", os.fsencode(link) + b"\n")  # first, so that the owner is known after a kill
     _write(own + "/locked", LOCKED)
-    _write(own + "/commondir", os.fsencode(_common(own)))
+    _write(own + "/commondir", os.fsencode(os.path.dirname(os.path.dirname(own))) + b"\n")
     _write(own + "/HEAD", commit.encode() + b"\n")
     _write(link, b"gitdir: " + os.fsencode(own) + b"\n")
     found = _sparse.of(project, settings.base(project), commit)
@@ -165,10 +165,6 @@ def _administer(project: str, folder: str, commit: str) -> str:
         _sparse.lay(own, found)
     settings.share(project, folder, own, _sparse.options(found))
     return own
-
-
-def _common(own: str) -> str:
-    return os.path.dirname(os.path.dirname(own)) + "\n"
 
 
 def _write(path: str, data: bytes) -> None:
