@@ -81,11 +81,6 @@ def _safe(text: str, style: str = "") -> Text:
     return Text(console.sanitise(text), style=style)
 
 
-def _width() -> int:
-    """The columns of the terminal; 80 without one."""
-    return _console().width if sys.stdout.isatty() else PLAIN_COLUMNS
-
-
 def status(value: dict[str, Any]) -> None:
     """Show the status as a table, then the next step and its reason."""
     known = {row["id"] for row in value["features"]}
@@ -212,13 +207,14 @@ def run_list(where: Layout, most: int, as_json: bool) -> None:
     if every > most:
         console.print_line(f"… and {every - most} older: {command('runs list')} -n {every}")
     longest, said = (max([len(getattr(one, name)) for one in found], default=0) for name in ("run", "said"))
+    width = _console().width if sys.stdout.isatty() else PLAIN_COLUMNS
     for one in found:
         head = f"{one.at[5:16]} {one.run:<{longest}} {one.said:<{said}} {_seconds(one.seconds):>6}"
         last = re.sub(IS_RED, "", faults.first(one.reason)) or one.commit[:10]
         words = [f"{answer.at[5:16]} a person answered: {' '.join(answer.text.split())}"
                  for answer in answers if answer.after == one.run]  # fmt: skip
         for line in (f"{head} {last}".rstrip(), *words):
-            console.print_line(faults.cut(console.sanitise(line), _width()))
+            console.print_line(faults.cut(console.sanitise(line), width))
 
 
 def _seconds(seconds: float) -> str:

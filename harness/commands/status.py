@@ -259,9 +259,10 @@ def ending(layout: Layout, word: str) -> list[str]:
     if word == "DONE" and (secrets := _secrets(layout)):
         more = f", and {len(secrets) - 1} more: {command('status')}" if len(secrets) > 1 else ""
         proof.append(f"warning   {secrets[0]}{more}")
+    open_ = [f"{issue.id} {issue.severity}" for issue in issues.load(layout) if issue.state != "closed"]
     counts = [
         *(f"warning   {cap.words}" for cap in rules.near(now.view.limits, totals)),
-        f"issues    {_open_issues(layout)}",
+        f"issues    {', '.join(open_[:8]) or 'none'}",
         f"runs      {totals.runs} in {totals.seconds:.0f} s, cost {cost(totals.cost_usd, totals.uncounted)}",
         f"commits   {commits} on {made.branch}, now at {head[:10]}",
     ]
@@ -277,11 +278,6 @@ def _squeezed(lines: list[str], most: int) -> list[str]:
     if len(lines) <= most:
         return lines
     return [*lines[: most - 1], " · ".join(" ".join(line.split()) for line in lines[most - 1 :])]
-
-
-def _open_issues(layout: Layout) -> str:
-    found = [issue for issue in issues.load(layout) if issue.state != "closed"]
-    return ", ".join(f"{issue.id} {issue.severity}" for issue in found[:8]) or "none"
 
 
 def cost(known: float | None, uncounted: int) -> str:

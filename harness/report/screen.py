@@ -39,7 +39,10 @@ def lines(glance: Glance, width: int, height: int, keys: bool = False) -> list[T
     below = _fitted(others, max(room - len(lanes), 0))
     blank = [Text()] * max(room - len(lanes) - len(below), 0) if keys else []
     found = [*head, *lanes, *below][: height - len(foot)]
-    return [_cut(line, width) for line in [*found, *blank, *foot][:height]]
+    shown = [*found, *blank, *foot][:height]
+    for line in shown:
+        line.truncate(width, overflow="ellipsis")
+    return shown
 
 
 def plain(glance: Glance) -> list[str]:
@@ -62,11 +65,6 @@ def _fitted(others: list[tuple[str, list[Text]]], room: int) -> list[Text]:
 
 def _safe(text: str, style: str = "") -> Text:
     return Text(" ".join(console.sanitise(text).split()), style=style)
-
-
-def _cut(line: Text, width: int) -> Text:
-    line.truncate(width, overflow="ellipsis")
-    return line
 
 
 def _head(glance: Glance, width: int) -> list[Text]:
@@ -124,7 +122,9 @@ def _lane(lane: Lane, room: int) -> list[Text]:
     last = "died; the next start settles it" if lane.dead else f"{seconds // 60}:{seconds % 60:02d}"
     head = _safe("  ".join(filter(None, [*words, last])), "bold yellow" if lane.dead else "bold cyan")
     rows = [
-        Text.assemble((f"  {MARKS.get(row.kind, row.kind):>4} ", "dim"), _kept(text))
+        Text.assemble(
+            (f"  {MARKS.get(row.kind, row.kind):>4} ", "dim"), Text(console.sanitise(text.expandtabs(4).rstrip()))
+        )
         for row in lane.rows
         for text in row.text.split("\n")
         if text.strip()
@@ -136,11 +136,6 @@ def _lane(lane: Lane, room: int) -> list[Text]:
 def _silent(lane: Lane) -> str:
     """The activity of a run whose agent has not written yet."""
     return f"{lane.checks} check{'s have' if lane.checks > 1 else ' has'} run" if lane.checks else "nothing written yet"
-
-
-def _kept(text: str) -> Text:
-    """A line of a transcript with its indentation."""
-    return Text(console.sanitise(text.expandtabs(4).rstrip()))
 
 
 def _others(glance: Glance) -> list[tuple[str, list[Text]]]:
