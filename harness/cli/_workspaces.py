@@ -84,7 +84,8 @@ def workspace_accept(paths: tuple[str, ...], as_json: bool) -> None:
     lines = [f"accepted: {row}" for row in brought]
     lines += [f"{one.path} is accepted ({one.what} by {one.run})" for one in found]
     _values.show(found, lines or ["Nothing to accept."], as_json=as_json)
-    _values.show(None, [] if as_json else _left(workspaces.show(here(), "", None)), as_json=False)
+    if not as_json and (found or not paths):  # not for a `.harness` alone, which may have no repository
+        _values.show(None, _left(workspaces.show(here(), "", None)), as_json=False)
 
 
 @workspace.command(name="copy")
