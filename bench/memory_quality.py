@@ -39,6 +39,7 @@ from memory_corpus.streams import Note
 
 from harness.memory._words import words as words_of
 from harness.run.settle import curator
+from harness.run.settle.curator import CurationSite
 from harness.state import names
 from harness.state.layout import Layout
 
@@ -83,7 +84,11 @@ class House:
             begun = time.perf_counter()
             run, today = f"{first}-curator", some[-1].at[:10]
             rows = perfect(notes, range(first, first + len(some)), first_of, shown) if agent else None
-            curator.compact_all(self.layout, str(self.identity), self.name, run, today, self.names, rows=rows)
+            own, folder = frozenset(self.names), str(self.identity)
+            place = CurationSite(
+                layout=self.layout, folder=folder, mission=self.name, run=run, today=today, project_names=own
+            )
+            curator.compact_all(place, rows)
             seconds += time.perf_counter() - begun
         return seconds
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.run.settle import curator
+from harness.run.settle.curator import CurationSite
 from harness.state import names
 from harness.state.layout import Layout
 from memory_corpus import HALVES, load, streams
@@ -47,7 +48,8 @@ def step(folder: str, count: int, seed: int) -> None:
     with open(layout.path(names.RAW), "ab") as file:
         file.writelines(lines(count, seed))
     begun = time.perf_counter()
-    curator.compact_all(layout, os.path.join(folder, "identity"), "mission", f"{seed}-curator", "2026-04-24")
+    own, run = os.path.join(folder, "identity"), f"{seed}-curator"
+    curator.compact_all(CurationSite(layout=layout, folder=own, mission="mission", run=run, today="2026-04-24"))
     seconds = time.perf_counter() - begun
     print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
 

@@ -11,7 +11,7 @@ import pytest
 
 from harness.memory import identity
 from harness.memory.curation.growth import Graduation
-from harness.run.settle import curator
+from tests import compacting
 from tests.kill_sweep import Kept
 from tests.missions import CHECKOUT, House
 
@@ -76,7 +76,7 @@ def fill(house: House) -> None:
 
 def learn(house: House) -> None:
     """A curation, and a line in an identity."""
-    curator.compact_all(house.layout, str(house.identity), "m-1", "1777000000-curator", "2026-04-24")
+    compacting.compact_all(house.layout, str(house.identity), "m-1", "1777000000-curator", "2026-04-24")
     moved = Graduation(role="worker", text="stop at the first failure", tag="TRICK", missions=["m-2"], count=2)
     identity.record(str(house.identity), [], [moved], "2026-04-24")
 

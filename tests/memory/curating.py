@@ -9,10 +9,10 @@ from typing import Any
 
 from harness.memory import archive, backlog, identity, pages
 from harness.memory.archive import ArchiveEntry
-from harness.run.settle import curator
 from harness.run.settle.curator import CurationPlan
 from harness.state import files, journal, names, raw
 from harness.state.layout import Layout
+from tests import compacting
 from tests.helpers import mission, put
 
 TODAY = "2026-04-24"
@@ -42,7 +42,7 @@ class Mission:
         identity go there."""
         self.run += 1
         options = {"rows": marks(self.layout), **options}
-        made = curator.compact(self.layout, self.folder, self.name, f"run-{self.run}", TODAY, names, **options)
+        made = compacting.compact(self.layout, self.folder, self.name, f"run-{self.run}", TODAY, names, **options)
         accounted(self.layout)
         return made
 

@@ -21,10 +21,11 @@ APPENDED = "the port is 8123"
 COMPACTING = """import sys; sys.path.insert(0, {checkout!r})
 from harness.base.exits import guarded
 from harness.memory.backlog import BatchLimit
-from harness.run.settle import curator
 from harness.state.layout import Layout
+from tests import compacting
 def work():
-    curator.compact_all(Layout({project!r}), {identity!r}, "m-1", "run-9", "2026-04-24", bound=BatchLimit(entries=6, bytes=10**6))
+    bound = BatchLimit(entries=6, bytes=10**6)
+    compacting.compact_all(Layout({project!r}), {identity!r}, "m-1", "run-9", "2026-04-24", bound=bound)
     return 0
 sys.exit(guarded(work))
 """

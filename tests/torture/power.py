@@ -25,12 +25,11 @@ import pytest
 
 from harness.base.errors import LockBusy
 from harness.mission import mission
-from harness.run.settle import curator
 from harness.state import files, journal, names, raw
 from harness.state.journal import Journal
 from harness.state.layout import Layout
 from harness.state.state import State
-from tests import kill_sweep
+from tests import compacting, kill_sweep
 from tests.crash import end, start
 from tests.journalled import ledger_is_wrong
 from tests.kill_sweep import RUN_SH
@@ -126,7 +125,7 @@ def _commit(layout: Layout, acks: Path) -> None:
 def _compact(layout: Layout, folder: str) -> None:
     for number in itertools.count():
         with suppress(LockBusy):
-            curator.compact_all(layout, folder, "m-1", f"run-{os.getpid()}-{number}", "2026-04-24", bound=BATCH)
+            compacting.compact_all(layout, folder, "m-1", f"run-{os.getpid()}-{number}", "2026-04-24", bound=BATCH)
 
 
 def told(acks: Path, what: str) -> list[str]:

@@ -18,11 +18,10 @@ from harness.memory import archive, pages
 from harness.memory.backlog import BatchLimit
 from harness.mission.contract import Check, Claim, Contract
 from harness.mission.features import Feature
-from harness.run.settle import curator
 from harness.state import files, names, raw
 from harness.state.layout import Layout
 from harness.state.state import Changes, State
-from tests import kill_sweep
+from tests import compacting, kill_sweep
 from tests.crash import end, start
 from tests.helpers import mission
 from tests.missions import House, copied, enter
@@ -69,7 +68,7 @@ def _compact(layout: Layout, folder: str, writers: list[int]) -> None:
     while not last:
         last, number = enough.exists(), State(layout).generation()
         try:
-            curator.compact_all(layout, folder, "m-1", f"run-{number}", "2026-04-24", bound=BATCH)
+            compacting.compact_all(layout, folder, "m-1", f"run-{number}", "2026-04-24", bound=BATCH)
         except LockBusy:  # it says to try again, and nothing is lost
             last = False
 

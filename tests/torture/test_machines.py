@@ -29,7 +29,7 @@ from harness.run.settle.curator import CurationPlan, CurationSite
 from harness.state import files, journal, names
 from harness.state.layout import Layout
 from harness.state.state import Changes, State
-from tests import crash
+from tests import compacting, crash
 from tests.crash import TORTURE
 from tests.helpers import mission, put
 from tests.journalled import ledger_is_wrong
@@ -321,7 +321,7 @@ class Memories(RuleBasedStateMachine):
     def compact(self, most: int) -> None:
         """All that waits, in batches."""
         run, bound = f"run-{self.steps}", BatchLimit(entries=most, bytes=10**6)
-        curator.compact_all(self.layout, self.mission.folder, "m-1", run, TODAY, bound=bound)
+        compacting.compact_all(self.layout, self.mission.folder, "m-1", run, TODAY, bound=bound)
 
     @rule(
         notes=some.lists(

@@ -14,9 +14,9 @@ import pytest
 from harness.memory import identity
 from harness.memory.backlog import BatchLimit
 from harness.run import _archiving
-from harness.run.settle import curator
 from harness.state import files, journal, names, raw
 from harness.state.layout import Layout
+from tests import compacting
 from tests.crash import TORTURE, contents, lay_out, power_cuts, recorded
 from tests.helpers import mission, put
 from tests.memory.curating import TODAY, accounted
@@ -62,7 +62,7 @@ def test_a_curation_keeps_every_entry_under_its_number(folder: Path) -> None:
     whole = (files.read_text(layout.path(names.RAW)) or "").split("\n")[:-1]
 
     def curate(run: str) -> None:
-        curator.compact_all(layout, home, "m-1", run, TODAY, bound=BatchLimit(entries=6, bytes=10**6))
+        compacting.compact_all(layout, home, "m-1", run, TODAY, bound=BatchLimit(entries=6, bytes=10**6))
 
     for number, (_, lay) in enumerate(disks(root, lambda: curate("run-1"))):
         lay()

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.mission import runs
-from harness.run.settle import curator
 from harness.state import files, names, raw
 from harness.state.layout import Layout
-from tests import kill_sweep
+from tests import compacting, kill_sweep
 from tests.kill_sweep import RUN_SH, Template
 from tests.missions import House, differences, listing, until
 from tests.planned import reply
@@ -60,7 +59,7 @@ def begin(house: House, *numbers: int) -> None:
     os.makedirs(other.path(names.LOCKS))
     os.makedirs(os.path.dirname(other.path(names.RAW)))
     raw.append(other, "worker", "F-001", [("FAIL", TRICK)])
-    curator.compact(other, str(house.identity), "m-0", "run-1", "2026-04-24")
+    compacting.compact(other, str(house.identity), "m-0", "run-1", "2026-04-24")
     scripts(house, *numbers)
     done = house.run([RUN_SH, "init", "--quietly"])
     assert done.code == 0, done

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
@@ -245,39 +245,13 @@ def _check_unchanged(layout: Layout, before: Inputs) -> None:
         raise LockBusy(f"{changed[0]} changed while the curator worked, and was left alone. Run the curator again.")
 
 
-def compact(
-    layout: Layout,
-    folder: str,
-    mission: str,
-    run: str,
-    today: str,
-    project_names: Iterable[str] = (),
-    *,
-    bound: BatchLimit = BOUND,
-    symbols: Callable[[list[str]], set[str]] = graduation.no_symbols,
-    counted: bool = False,
-    rows: list[Any] | None = None,
-) -> CurationPlan:
-    """Gather, plan and apply one batch; returns the plan. `folder` has the identities, `project_names` the paths and
-    ids of the project; `symbols` filters names that its code defines; `counted`: as CurationSite has it; `rows`: an agent's
-    operations."""
-    own = frozenset(project_names)
-    place = CurationSite(
-        layout=layout,
-        folder=folder,
-        mission=mission,
-        run=run,
-        today=today,
-        project_names=own,
-        symbols=symbols,
-        counted=counted,
-        bound=bound,
-    )
+def compact(place: CurationSite, rows: list[Any] | None = None) -> CurationPlan:
+    """Gather, plan and apply one batch; returns the plan. `rows`: an agent's operations."""
     for _ in range(PLANS):
         made = _planned(place, rows)
-        if apply(layout, folder, made):
+        if apply(place.layout, place.folder, made):
             return made
-    raise LockBusy(f"{folder} changed while the curator worked, and was left alone. Run the curator again.")
+    raise LockBusy(f"{place.folder} changed while the curator worked, and was left alone. Run the curator again.")
 
 
 def _planned(place: CurationSite, rows: list[Any] | None) -> CurationPlan:
@@ -287,26 +261,12 @@ def _planned(place: CurationSite, rows: list[Any] | None) -> CurationPlan:
     return made if made.is_believed else plan(gather(place)).replace(wrong=made.wrong)
 
 
-def compact_all(
-    layout: Layout,
-    folder: str,
-    mission: str,
-    run: str,
-    today: str,
-    project_names: Iterable[str] = (),
-    *,
-    bound: BatchLimit = BOUND,
-    symbols: Callable[[list[str]], set[str]] = graduation.no_symbols,
-    counted: bool = False,
-    rows: list[Any] | None = None,
-) -> tuple[int, int, str]:
+def compact_all(place: CurationSite, rows: list[Any] | None = None) -> tuple[int, int, str]:
     """Compact all waiting entries, batch by batch; returns (number of entries, number of graduated notes, a message
     about the agent's operations or an unwritable identity folder)."""
     folded, graduated, is_last, message = 0, 0, False, ""
     while not is_last:
-        made = compact(
-            layout, folder, mission, run, today, project_names, bound=bound, symbols=symbols, counted=counted, rows=rows
-        )
+        made = compact(place, rows)
         folded, graduated = folded + len(made.archived), graduated + len(made.graduations)
         is_last, message = made.before.is_last, _message(made, rows)
         del made  # free memory for the next batch
@@ -381,17 +341,7 @@ def settle(run: OpenRun) -> None:
     """Compact all waiting entries by code, with the operations of an agent's reply."""
     outcome = run.outcome
     before = identity.items(identity_folder())
-    folded, _, message = compact_all(
-        run.layout,
-        identity_folder(),
-        run.mission.id,
-        run.id,
-        clock.day(clock.now()),
-        _own_names(run),
-        symbols=lambda found: repository.defined_names(run.checkout, found),
-        counted=run.settings.identity == "counted",
-        rows=(outcome.reply or {}).get("operations"),
-    )
+    folded, _, message = compact_all(_place(run, _own_names(run)), (outcome.reply or {}).get("operations"))
     there = identity.items(identity_folder())
     counts = f"{folded} notes folded, {len(there - before)} new in identities ({len(there)} in all)"
     is_silent = outcome.prompt.offer and outcome.reply is None and not outcome.reason

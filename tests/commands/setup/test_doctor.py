@@ -12,8 +12,8 @@ import pytest
 from harness.base.errors import LockBusy, UsageFault
 from harness.commands.setup import doctor
 from harness.mission import runs
-from harness.run.settle import curator
 from harness.state import files, names
+from tests import compacting
 from tests.missions import CHECKOUT, DISPOSABLE, House, differences, listing, until
 
 
@@ -243,7 +243,7 @@ def test_what_ends_a_curation_is_named_with_its_line(house: House) -> None:
 def test_a_lessons_file_that_is_not_what_the_archive_gives_is_named_and_removed(house: House) -> None:
     """A count, a missing lesson, a torn line. The next curation rebuilds it; an absent one is not a fault."""
     house.harness("note", "--tag", "TRICK", "run `make seed` before the browser tests")
-    curator.compact_all(house.layout, str(house.identity), "m-1", "1777000000-curator", "2026-04-24")
+    compacting.compact_all(house.layout, str(house.identity), "m-1", "1777000000-curator", "2026-04-24")
     assert "lessons: equal to the archive" in [one.what for one in doctor.examine(house.layout)]
     path = Path(house.layout.path(names.LESSONS))
     text = path.read_text()
@@ -258,7 +258,7 @@ def test_a_lessons_file_that_is_not_what_the_archive_gives_is_named_and_removed(
         ]
     assert doctor.fix(house.layout) == [f"removed .harness/memory/lessons.jsonl: it {found}"]
     assert (path.exists(), bad(house)) == (False, [])
-    curator.compact_all(house.layout, str(house.identity), "m-1", "1777000001-curator", "2026-04-24")
+    compacting.compact_all(house.layout, str(house.identity), "m-1", "1777000001-curator", "2026-04-24")
     assert bad(house) == []
 
 

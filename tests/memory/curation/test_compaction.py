@@ -9,8 +9,8 @@ import pytest
 
 from harness.memory import archive, lessons, pages
 from harness.memory.curation import compaction
-from harness.run.settle import curator
 from harness.state import files, names
+from tests import compacting
 from tests.crash import TORTURE
 from tests.helpers import put
 from tests.memory.curating import SERVER, SERVER_TOO, TODAY, Mission
@@ -347,5 +347,5 @@ def test_an_entry_with_a_byte_order_mark_is_one(mission: Mission) -> None:
     mission.line("run make gen first")
     with open(mission.layout.path(names.RAW), "ab") as file:
         file.write("\ufeff[2026-04-24T10:05:12Z] worker F-001 TRICK: stop the proxy before the e2e tests\n".encode())
-    made = curator.compact(mission.layout, mission.folder, mission.name, "run-1", TODAY)
+    made = compacting.compact(mission.layout, mission.folder, mission.name, "run-1", TODAY)
     assert [row.disposition for row in made.archived] == ["promoted", "promoted"]

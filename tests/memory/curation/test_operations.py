@@ -14,6 +14,7 @@ from harness.memory.curation.compaction import Compaction
 from harness.run.settle import curator
 from harness.state import names, raw
 from harness.state.layout import Layout
+from tests import compacting
 from tests.helpers import mission
 from tests.missions import House
 from tests.planned import reply
@@ -44,7 +45,7 @@ def layout(tmp_path: Path) -> Layout:
 def summary(layout: Layout, *rows: dict[str, Any]) -> tuple[str, curator.CurationPlan]:
     """summary.md after a compaction with these operations."""
     folder = str(Path(layout.state).parent / "identity")
-    made = curator.compact(layout, folder, "m-1", "run-1", TODAY, rows=list(rows))
+    made = compacting.compact(layout, folder, "m-1", "run-1", TODAY, rows=list(rows))
     return Path(layout.path(names.SUMMARY)).read_text(encoding="utf-8"), made
 
 
@@ -268,7 +269,7 @@ def test_an_answer_that_is_mostly_wrong_is_not_taken_at_all(layout: Layout, righ
     rows = [{"do": "retire", "entries": [number], "why": "stale"} for number in range(right)]
     rows += [{"do": "same", "entries": [0, 2]}] * 2
     folder = str(Path(layout.state).parent / "identity")
-    *_, message = curator.compact_all(layout, folder, "m-1", "run-1", TODAY, rows=rows)
+    *_, message = compacting.compact_all(layout, folder, "m-1", "run-1", TODAY, rows=rows)
     heard = "2 of 4" if right == 2 else "0 of 3"
     since = "" if right == 2 else ", since most are wrong"
     assert message.startswith(f"{heard} operations of the agent taken{since}; operation {right + 1}: ")
