@@ -49,7 +49,7 @@ KEPT |= {"lfs", "remote", "url", "http", "credential"}  # git-lfs and partial cl
 KEPT |= {f"{who}.{what}" for who in ("user", "author", "committer") for what in ("name", "email")}
 OF_CORE = (
     "autocrlf eol checkroundtripencoding filemode symlinks ignorecase precomposeunicode protecthfs protectntfs longpaths "
-    "excludesfile trustctime checkstat repositoryformatversion sharedrepository compression loosecompression "
+    "excludesfile trustctime checkstat repositoryformatversion sharedrepository compression loosecompression logallrefupdates "
     "sshcommand askpass"  # programs: a fetch over ssh, and the login of one over https
 )
 KEPT |= {"init.defaultbranch", *(f"core.{name}" for name in OF_CORE.split())}

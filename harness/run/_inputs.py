@@ -68,7 +68,7 @@ def gather(run: OpenRun, workspace: WorkspaceSnapshot | None) -> Material:
         issues=open_issues,
         raw="\n\n".join(filter(None, [_raw(run), outcome.prompt.offer])) if "raw" in role.reads else "",
         steer=State(layout).text(names.STEER) or "" if "steer" in role.reads else "",
-        steer_once=_said_once(run)
+        steer_once="\n".join(person_notes.take(run.layout, run.id))
         if "steer" in role.reads and not run.entered and State(layout).exists(names.STEERING)
         else "",
         runtime=runtime(context),
@@ -76,11 +76,6 @@ def gather(run: OpenRun, workspace: WorkspaceSnapshot | None) -> Material:
         has_shell=not run.context.agent
         or any(registry.has_shell(run.settings.agents.get(one, {})) for one in run.context.agent),
     )
-
-
-def _said_once(run: OpenRun) -> str:
-    """Take a person's one-time messages for this prompt."""
-    return "\n".join(person_notes.take(run.layout, run.id))
 
 
 def _receipts(run: OpenRun) -> list[Receipt]:

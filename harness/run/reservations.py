@@ -17,7 +17,7 @@ from harness.decision import rules, views
 from harness.mission import lease, runs
 from harness.mission.config import Config
 from harness.mission.lease import Terms
-from harness.mission.runs import RunResult, Totals
+from harness.mission.runs import Totals
 from harness.mission.usage import Usage
 from harness.state.layout import Layout
 
@@ -66,9 +66,5 @@ def reserve(
     for name, rest in (("cost_usd", usd), ("tokens", tokens)):
         left = max(0, rest) if rest is not None and any(kinds) else 0
         unknown = left if "reported" in kinds else 0
-        found[name] = min(left, max((_used(one, name) for one in own), default=unknown))
+        found[name] = min(left, max((getattr(Usage(**(one.usage or {})), name) or 0 for one in own), default=unknown))
     return found
-
-
-def _used(result: RunResult, name: str) -> Any:
-    return getattr(Usage(**(result.usage or {})), name) or 0

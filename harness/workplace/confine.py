@@ -110,11 +110,7 @@ def _of_runs(layout: Layout, settings: Config, own: str, how: str) -> Confinemen
     shared = settings.network == "loopback" and how == confine.BUBBLEWRAP
     glass = _reading(own, *_ours(layout), shown=settings.home).replace(network=NETWORKS[bool(settings.network)])
     glass = glass.replace(hidden=[*glass.hidden, layout.path(names.ORIGIN)])
-    return Confinement(glass=glass, tier=how, holder=_network() if shared else 0)
-
-
-def _network() -> int:
-    return network.hold()
+    return Confinement(glass=glass, tier=how, holder=network.hold() if shared else 0)
 
 
 def home_of_checks(project: str, folder: str, shown: Sequence[str] = ()) -> str:

@@ -26,7 +26,7 @@ def unsettled(layout: Layout, run_log: bytes | None = None) -> list[str]:
     opened, known = runs.open_runs(layout), _logged(layout) if run_log is None else _ids(run_log)
     dead = [name for name in opened if runs.is_dead(layout, name)]
     others = [name for name in State(layout).list(names.RUNS) if name not in known and name not in opened]
-    begun = [name for name in others if _begun(layout, name) and runs.is_dead(layout, name)]
+    begun = [name for name in others if os.path.lexists(layout.run(name).context) and runs.is_dead(layout, name)]
     last = {_last_begun(layout)} - {"", *known, *opened}
     return sorted({*dead, *begun, *(name for name in last if runs.is_dead(layout, name))})
 
@@ -35,10 +35,6 @@ def _last_begun(layout: Layout) -> str:
     """The run that began last, as recorded in the mission lock; dead if nothing else is left of it. "" without one."""
     name = files.Lock(layout.path(names.MISSION_LOCK)).holder().get("run")
     return name if isinstance(name, str) and runs.is_id(name) else ""
-
-
-def _begun(layout: Layout, run_id: str) -> bool:
-    return os.path.lexists(layout.run(run_id).context)
 
 
 def _logged(layout: Layout) -> set[str]:
