@@ -20,6 +20,8 @@ from harness.git import landing, repository, settings
 from harness.mission import mission, roles
 from harness.proof import check_runs
 from harness.state import names
+from tests.git.checkouts.test_submodules import vendor
+from tests.git_repository import Repository
 from tests.missions import CHECKOUT, House
 from tests.planned import reply, role, worked
 from tests.printed_commands import GAP, other_commands, own, own_commands, printed, shell
@@ -205,6 +207,21 @@ def test_a_branch_in_the_way_is_renamed(unbegun: House) -> None:
     unbegun.git("branch", "harness")
     shell(unbegun, printed("git.refs: git branch -m … NEWNAME", unbegun.harness("init").err))
     assert unbegun.harness("init").code == 0
+
+
+MODULES = "git.checkouts.submodules: git submodule update --init --recursive"
+
+
+@repairs(MODULES)
+def test_a_submodule_of_a_fresh_clone_is_fetched_by_the_person(unbegun: House) -> None:
+    """From an address that the harness does not reach by itself."""
+    vendor(Repository(unbegun.project))
+    unbegun.git("submodule", "deinit", "-q", "--all")
+    shutil.rmtree(unbegun.project / ".git/modules")
+    command = printed(MODULES, unbegun.harness("init").out)
+    assert "not to be had" in unbegun.harness("doctor").out
+    shell(unbegun, f"export GIT_ALLOW_PROTOCOL=file && {command}")
+    assert unbegun.harness("doctor").out.count("): available") == 2
 
 
 GRANTS = "workspace.grants: git rm -r --cached .harness && git commit -m 'Remove .harness'"

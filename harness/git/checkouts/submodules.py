@@ -50,7 +50,7 @@ class Submodule:
                 said = self.git(*FETCH, self.address, wanted, config=config)[2] if wanted else said
                 if not self.git("cat-file", "-e", self.pin + "^{tree}")[0]:
                     return ""
-        return f"nobody has that commit: {said}"
+        return f"not to be had: {said}. In your folder: git submodule update --init --recursive"
 
     def lay(self, folder: str) -> str:
         """Give the folder its files: all, and with a run of setup, if an unignored one differs. Returns "" or why not."""

@@ -161,7 +161,7 @@ def test_a_pin_that_nobody_has_is_one_line(top: Repository, tmp_path: Path, addr
     top.run("add", ".gitmodules")
     top.run("commit", "-q", "-m", "elsewhere")
     (line,) = fill(top, tmp_path / "tree")
-    assert line.startswith(f"submodule lib/a at {pin[:12]} ({address}): nobody has that commit: ") and said in line
+    assert line.startswith(f"submodule lib/a at {pin[:12]} ({address}): not to be had: ") and said in line
 
 
 @pytest.mark.parametrize(
