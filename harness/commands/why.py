@@ -149,7 +149,8 @@ def _red_output(layout: Layout, claim: Claim, check: Check, history: CheckHistor
     found = receipts.of_run(layout, history.red[0]) if history.red else []
     for one in reversed(found):
         if (one.claim, one.command) == (claim.id, check.run) and not one.green:
-            ends = (escalations.last_lines(text, LAST_LINES) for text in (one.output, one.remarks) if text.strip())
+            said = (one.output, one.remarks.removeprefix(f"{receipts.TRACED}\n"))
+            ends = (escalations.last_lines(text, LAST_LINES) for text in said if text.strip())
             return [
                 f"    last {one.verdict}: {faults.cut(one.fault, WIDTH)}",
                 *(f"{CONTINUED}| {faults.cut(line, WIDTH)}" for lines in ends for line in lines),
