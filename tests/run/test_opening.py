@@ -31,6 +31,7 @@ REMEMBERED = [
         "confined",
         "temporary",
         "started",
+        "ignored",
     ),
 ]
 
