@@ -30,7 +30,7 @@ from harness.workplace import changes
 
 T = TypeVar("T")
 
-HERE = "project folder"  # the lane of runs in the project folder
+HERE = "project folder"  # the lane of runs there; any other lane has the name of its tree
 UNKNOWN = "unknown"  # the lane of a run without context.json
 REPLY_BYTES = 16 * 1024
 
@@ -225,7 +225,7 @@ class _Gathering(FactsReader):
             return made
         context = part(lambda: runs.context(layout, name))
         if context:
-            made.lane, made.attempt = lane_of(context), context.attempt
+            made.lane, made.attempt = os.path.basename(context.folder) or HERE, context.attempt
         made.receipts = self.listed(lambda: receipts.of_run(layout, name))
         made.notes = self.listed(lambda: self.notes(name))
         reply = part(lambda: self.state.part(names.of_run(name, names.REPLY), 0, REPLY_BYTES)) or b""
@@ -311,11 +311,6 @@ class _Gathering(FactsReader):
         if fault:
             self.fault(fault)
         return found
-
-
-def lane_of(context: RunContext) -> str:
-    """The lane of a run: the name of its tree."""
-    return os.path.basename(context.folder) or HERE
 
 
 def _note(row: dict[str, str]) -> tuple[str, str]:
