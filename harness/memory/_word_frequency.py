@@ -24,9 +24,7 @@ def _places() -> dict[str, int]:
     listed = [word for line in tables.sections("common.txt")["words"] for word in line.split()]
     places = {word: place for place, word in enumerate(listed)}
     for name in ("words of other languages", "identifiers"):
-        places |= dict.fromkeys(
-            (word for line in tables.sections("common.txt")[name] for word in line.split()), DEFAULT_PLACE
-        )
+        places |= dict.fromkeys(tables.words("common.txt", name), DEFAULT_PLACE)
     return places
 
 
