@@ -10,6 +10,7 @@ import functools
 import itertools
 import re
 import unicodedata
+from collections import Counter
 
 from harness.base.record import Record
 from harness.memory import tables
@@ -198,11 +199,9 @@ class CandidateFilter:
         return self.known[text]
 
     def _has(self, text: str) -> bool:
-        said, counts = keys(text), dict[int, int]()
+        said = keys(text)
         known, least = said & self.listed.keys(), min(FEWEST_SHARED, len(said))
         if len(known) < least:
             return False  # most texts
-        for word in known:
-            for number in self.listed[word]:
-                counts[number] = counts.get(number, 0) + 1
+        counts = Counter(number for word in known for number in self.listed[word])
         return max(counts.values(), default=0) >= least
