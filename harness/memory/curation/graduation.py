@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import re
+from collections import Counter
 
 from harness.base.errors import VersionConflict
 from harness.base.record import Record
@@ -62,11 +63,8 @@ class _Others:
         return found
 
     def _candidates(self, lesson: Lesson) -> list[int]:
-        counts: dict[int, int] = {}
         known = {word for text in lesson.texts for word in keys(text)}
-        for word in known:
-            for number in self.listed.get(word, ())[-500:]:
-                counts[number] = counts.get(number, 0) + 1
+        counts = Counter(number for word in known for number in self.listed.get(word, ())[-500:])
         able = [number for number, count in counts.items() if count >= min(SHARED, len(known))]
         return sorted(sorted(able, key=lambda number: (-counts[number], number))[:MAX_COMPARED])
 
