@@ -95,7 +95,8 @@ def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
         if lesson.evidenced < MAX_EVIDENCE_OF_LESSON:
             new = [one for one in said if one.text in texts][: MAX_EVIDENCE_OF_LESSON - lesson.evidenced]
             lesson.evidenced += len(new)
-            evidence += [_evidence(before.mission, before.run, one) for one in new]
+            noted = (one.entry.replace(text=one.text).asdict() for one in new)
+            evidence += [Evidence(mission=before.mission, run=before.run, **entry) for entry in noted]
         graduation = _graduation(made, lesson, said, texts, others)
         if graduation is None or identity.is_forgotten(graduation, before.forgotten):
             continue
@@ -143,20 +144,6 @@ def _with_room(made: Compaction, evidence: list[Evidence], graduations: list[Gra
         else:
             made.change("graduated", lesson, f"to {one.role}.md: {one.why}")
     return [one for one in graduations if one not in crowded]
-
-
-def _evidence(mission: str, run: str, said: Occurrence) -> Evidence:
-    entry = said.entry
-    return Evidence(
-        mission=mission,
-        run=run,
-        seq=entry.seq,
-        role=entry.role,
-        feature=entry.feature,
-        at=entry.at,
-        tag=entry.tag,
-        text=said.text,
-    )
 
 
 def _graduation(
