@@ -23,6 +23,7 @@ ODD: dict[str, tuple[str, ...]] = {  # the oddest values of each key that is kep
     "init.defaultbranch": ("ä/b", "HEAD"),
     "core.autocrlf": ("input", "true"),
     "core.eol": ("native", "crlf"),
+    "core.logallrefupdates": ("false", "always"),
     "core.checkroundtripencoding": ("UTF-16,SHIFT-JIS", ""),
     "core.filemode": ("false", "1"),
     "core.symlinks": ("false", "on"),
