@@ -29,26 +29,17 @@ def adopt_orphans() -> None:
     """Make this process a subreaper: orphaned descendants become its children. Raises Unavailable when refused."""
     if not on_linux():
         return
-    if _prctl(36, 1, 0, 0, 0) != 0:  # PR_SET_CHILD_SUBREAPER, linux/prctl.h
-        raise errors.Unavailable("This system refuses PR_SET_CHILD_SUBREAPER; without it daemons would outlive a run.")
-
-
-def _prctl(*arguments: int) -> int:
-    """prctl(2)."""
     _libc[:] = _libc or [ctypes.CDLL(None)]
-    answer: int = _libc[0].prctl(*arguments)
-    return answer
+    if _libc[0].prctl(36, 1, 0, 0, 0) != 0:  # PR_SET_CHILD_SUBREAPER, linux/prctl.h
+        raise errors.Unavailable("This system refuses PR_SET_CHILD_SUBREAPER; without it daemons would outlive a run.")
 
 
 def lives(pid: int) -> bool:
     """Whether a process of any user has this id."""
     try:
-        os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except (ProcessLookupError, OverflowError):
+        return pid > 0 and _signal(pid, 0)
+    except OverflowError:
         return False
-    return pid > 0
 
 
 def stat(pid: int) -> list[bytes]:
@@ -182,7 +173,7 @@ def sweep(tag: str) -> list[int]:
 
     Spares this process and its ancestors. It ends the processes of a run that was killed together with its guardian.
     """
-    spared = set(_ancestors())
+    spared = set(_ancestors(os.getpid()))
     killed: dict[int, None] = {}
     until = time.monotonic() + KILL_SECONDS
     while time.monotonic() < until:
@@ -191,15 +182,9 @@ def sweep(tag: str) -> list[int]:
             break
         killed.update(dict.fromkeys(pid for pid in tagged if _kill_tagged(pid, tag)))
         time.sleep(0.002)
-    while any(_dying(pid) for pid in killed) and time.monotonic() < until:
+    while _alive({pid: fields for pid in killed if (fields := stat(pid))}) and time.monotonic() < until:
         time.sleep(0.002)  # the kernel frees the environment before the process is gone
     return list(killed)
-
-
-def _dying(pid: int) -> bool:
-    """Whether a killed process still exists and is not a zombie yet."""
-    fields = stat(pid)
-    return bool(fields) and fields[0] not in (b"Z", b"X")
 
 
 def _has(pid: int, tag: str) -> bool:
@@ -229,16 +214,16 @@ def tagged_ancestor() -> str | None:
     if mine := os.environ.get(TAG):
         return mine
     start = f"{TAG}=".encode()
-    for pid in _ancestors():
+    for pid in _ancestors(os.getpid()):
         for line in _environment(pid):
             if line.startswith(start):
                 return os.fsdecode(line.removeprefix(start))
     return None
 
 
-def _ancestors() -> list[int]:
-    """This process, its parent, and so on up to the root."""
-    found, pid = [], os.getpid()
+def _ancestors(pid: int) -> list[int]:
+    """The process, its parent, and so on up to the root."""
+    found: list[int] = []
     while pid > 0:
         found.append(pid)
         fields = stat(pid) if on_linux() else []
@@ -260,12 +245,7 @@ def _environment(pid: int) -> list[bytes]:
 
 def is_below(pid: int, root: int) -> bool:
     """Whether `root` is `pid` or an ancestor of it; True without /proc."""
-    if not on_linux():
-        return True
-    while pid > 1 and pid != root:
-        fields = stat(pid)
-        pid = int(fields[1]) if fields else 0
-    return pid == root
+    return not on_linux() or root in _ancestors(pid)
 
 
 def pid_record() -> dict[str, Any]:
