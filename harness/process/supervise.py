@@ -125,14 +125,13 @@ class Child:
         merge: bool = False,
         ordered: bool = False,
         sealed: bool = False,
-        term_first: bool = True,
         timeouts: Timeouts | None = None,
         confine: Confinement | None = None,
     ) -> None:
         self.pid, self.name = 0, argv[0]
         self.ended: ChildEnd | None = None
         self._guardian = 0
-        self._grace_seconds = grace_seconds if term_first else 0.0
+        self._grace_seconds = grace_seconds
         self._cause, self._answer_by, self._hurried, self._bereft = "", 0.0, False, False
         self._refused = False
         self._control, self._report, self._received = -1, -1, b""
