@@ -134,12 +134,8 @@ class Stream:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
+        with self.process:  # its exit closes the pipes and waits
             self.process.kill()
-        self.process.wait()
-        for end in (self.process.stdout, self.process.stderr):
-            if end:
-                end.close()
 
 
 def records(stream: Stream, *, most: int, longest: int) -> Iterator[tuple[str, list[FoundLine]]]:
