@@ -49,7 +49,7 @@ def part_of(data: bytes, offset: int, limit: int, most: int) -> FileContent:
     return content
 
 
-def _behind(data: bytes, count: int, at: int) -> tuple[int, int]:
+def _behind(data: bytes | bytearray, count: int, at: int) -> tuple[int, int]:
     """(the position behind so many lines, or the end; how many lines there were)."""
     for number in range(count):
         if at == len(data):
@@ -83,10 +83,7 @@ def _position(fd: int, offset: int) -> tuple[int, int]:
             return at, offset - left + (last != NEWLINE)
         count = block.count(b"\n", 0, size)
         if count >= left:
-            place = -1
-            for _ in range(left):
-                place = block.index(b"\n", place + 1)
-            return at + place + 1, offset
+            return at + _behind(block, left, 0)[0], offset
         at, left, last = at + size, left - count, block[size - 1]
     return at, offset
 
@@ -97,11 +94,8 @@ def _taken(fd: int, at: int, limit: int, most: int) -> tuple[bytes, bool]:
     while block := os.pread(fd, BLOCK, at + size):
         count = block.count(b"\n") if limit else 0
         if limit and count >= left:
-            place = -1
-            for _ in range(left):
-                place = block.index(b"\n", place + 1)
-            found.append(block[: place + 1])
-            size += place + 1
+            found.append(block[: _behind(block, left, 0)[0]])
+            size += len(found[-1])
             return b"".join(found), not os.pread(fd, 1, at + size)
         left -= count
         found.append(block)
@@ -113,10 +107,5 @@ def _taken(fd: int, at: int, limit: int, most: int) -> tuple[bytes, bool]:
 
 def whole(fd: int, most: int) -> bytes | None:
     """All bytes of an open file; None if there are more than `most`."""
-    found, size = list[bytes](), 0
-    while block := os.pread(fd, BLOCK, size):
-        found.append(block)
-        size += len(block)
-        if size > most:
-            return None
-    return b"".join(found)
+    data, ends = _taken(fd, 0, 0, most)
+    return data if ends else None
