@@ -14,8 +14,9 @@ import os
 import stat
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
-from harness.filesystem._root import LISTED, READ
+from harness.filesystem._root import LISTED, READ, stat_of
 
 LOCK_SECONDS = 10.0
 PAUSE_SECONDS = 0.0005
@@ -37,11 +38,8 @@ class LockedFile:
 
     def unchanged(self) -> bool:
         """Whether no other program has written to the file, or replaced it, since it was locked."""
-        try:
-            now = os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
-        except FileNotFoundError:
-            return False
-        return _identity(now) == _identity(self.at_first)
+        now = stat_of(self.folder, self.name)
+        return now is not None and _identity(now) == _identity(self.at_first)
 
     def __enter__(self) -> LockedFile:
         return self
@@ -63,7 +61,7 @@ def _locked(folder: int, name: str) -> tuple[int, os.stat_result]:
         try:
             _lock(fd, until)
             found = os.fstat(fd)
-            if found.st_nlink and _has_name(folder, name, found):
+            if found.st_nlink and (now := stat_of(folder, name)) and os.path.samestat(now, found):
                 return fd, found
         except BaseException:
             os.close(fd)
@@ -113,14 +111,6 @@ def _lock(fd: int, until: float) -> None:
             if fault.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.EBADF):
                 raise
             return None  # a network filesystem without locks: `unchanged` remains
-
-
-def _has_name(folder: int, name: str, found: os.stat_result) -> bool:
-    try:
-        now = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return (now.st_dev, now.st_ino) == (found.st_dev, found.st_ino)
 
 
 def put(folder: int, name: str, data: bytes, like: os.stat_result | None = None) -> None:
@@ -175,17 +165,10 @@ def _fill(fd: int, data: bytes, like: os.stat_result | None) -> None:
     if like is not None:
         mine = os.fstat(fd)
         if (mine.st_uid, mine.st_gid) != (like.st_uid, like.st_gid):
-            _give(fd, like)
+            with suppress(PermissionError):  # keeps the owner as far as this user is permitted to
+                os.fchown(fd, like.st_uid, like.st_gid)
         os.fchmod(fd, stat.S_IMODE(like.st_mode))
     os.fsync(fd)
-
-
-def _give(fd: int, like: os.stat_result) -> None:
-    """Keep the owner as far as this user is permitted to."""
-    try:
-        os.fchown(fd, like.st_uid, like.st_gid)
-    except PermissionError:
-        return
 
 
 def _create(folder: int, fd: int, temporary: str, name: str) -> str:
@@ -233,21 +216,13 @@ def move(folder: int, name: str, target_folder: int, target: str) -> None:
         _calls.append(_renameat2())
     answer = _calls[0](folder, name, target_folder, target) if _calls[0] else errno.ENOSYS
     if answer in (errno.ENOSYS, errno.EINVAL):  # not supported by the system or filesystem: check, then rename
-        answer = errno.EEXIST if _taken(target_folder, target) else 0
+        answer = errno.EEXIST if stat_of(target_folder, target) else 0
         if not answer:
             os.rename(name, target, src_dir_fd=folder, dst_dir_fd=target_folder)
     if answer:
         raise OSError(answer, os.strerror(answer))
     _sync(target_folder)
     _sync(folder)
-
-
-def _taken(folder: int, name: str) -> bool:
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def _renameat2() -> Callable[[int, str, int, str], int] | None:

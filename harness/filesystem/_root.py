@@ -43,10 +43,7 @@ class RootedPath:
 
     def found(self) -> os.stat_result | None:
         """The stat of the entry, or None."""
-        try:
-            return self.stat()
-        except FileNotFoundError:
-            return None
+        return stat_of(self.folder, self.name)
 
     def __enter__(self) -> RootedPath:
         return self
@@ -110,21 +107,18 @@ class Root:
 
     def listed(self, names: Sequence[str]) -> tuple[int, list[str]]:
         """(a descriptor that can list the folder, its names from the root without links)."""
-        for _ in range(TRIES):
-            with self.place(names) as place:
-                try:
-                    return os.open(place.name, LISTED, dir_fd=place.folder), place.names
-                except OSError as fault:
-                    if not _became_link(fault, place):
-                        raise
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        return self._opened(names, LISTED)
 
     def opened(self, names: Sequence[str], how: int = READ) -> int:
         """A descriptor of the file or folder, all links followed."""
+        return self._opened(names, how)[0]
+
+    def _opened(self, names: Sequence[str], how: int) -> tuple[int, list[str]]:
+        """(a descriptor of the file or folder, all links followed; its names from the root without links)."""
         for _ in range(TRIES):
             with self.place(names) as place:
                 try:
-                    return place.open(how)
+                    return place.open(how), place.names
                 except OSError as fault:
                     if not _became_link(fault, place):
                         raise
@@ -152,6 +146,14 @@ class Root:
                     os.mkdir(place.name, dir_fd=place.folder)
                 except FileExistsError:
                     pass
+
+
+def stat_of(folder: int, name: str) -> os.stat_result | None:
+    """The stat of an entry of an open folder, without following a link; None if there is none."""
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
 
 
 def _became_link(fault: OSError, place: RootedPath) -> bool:
