@@ -11,7 +11,7 @@ if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from harness.base import console, encoding, exits
-from harness.builtin._order import ChildOrder, parse
+from harness.builtin._order import parse
 from harness.builtin._resend import send
 from harness.builtin._run import run
 
@@ -36,12 +36,9 @@ class Reporter:
 def main(words: list[str]) -> int:
     """Carry out the order; the outcome is the last line, and only a bug gives an exit code."""
     order = parse(words[0] if words else "")
+    report = Reporter()
     if order.turn:
-        return send(order, Reporter())
-    return _run(order, Reporter())
-
-
-def _run(order: ChildOrder, report: Reporter) -> int:
+        return send(order, report)
     report({"type": "begin", "model": order.parameters["model"]})
     return run(order, sys.stdin.buffer.read(), report)
 
