@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from harness.base.errors import UsageFault
 from harness.builtin.tools.read_files import LARGEST_IMAGE, media_type
 from harness.state import files
@@ -11,12 +9,8 @@ from harness.state import files
 IMAGE_KINDS = "a PNG, JPEG, GIF or WebP image"
 
 
-def loaded(images: Iterable[bytes | str]) -> list[tuple[str, bytes]]:
-    """(media type, bytes) of each image, given as bytes or as a path. Raises UsageFault for one that no model takes."""
-    return [_loaded(one) for one in images]
-
-
-def _loaded(image: bytes | str) -> tuple[str, bytes]:
+def loaded(image: bytes | str) -> tuple[str, bytes]:
+    """(media type, bytes) of an image, given as bytes or as a path. Raises UsageFault for one that no model takes."""
     name = image if isinstance(image, str) else "The image"
     data = files.read(image) if isinstance(image, str) else image
     if data is None:

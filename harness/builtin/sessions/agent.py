@@ -130,7 +130,7 @@ class HarnessAgent:
                 report=lambda row: report(event) if (event := event_of(row)) else None,
                 ask=self.ask,
                 limits=options.get("limits"),
-                images=images.loaded(options.get("images", ())),
+                images=[images.loaded(one) for one in options.get("images", ())],
                 check=wanted.fault if wanted else None,
             )
             reply = _reply(keys, await _calls.carried_out(self._here(), keys, call), wanted)
