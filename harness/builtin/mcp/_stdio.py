@@ -21,6 +21,7 @@ from harness.base.record import Record
 from harness.process import spawn
 from harness.process.confine import Confinement
 from harness.process.supervise import Child
+from harness.state import files
 
 Streams = tuple[Receiving[SessionMessage | Exception], Sending[SessionMessage]]
 
@@ -138,14 +139,8 @@ async def _send(pipe: int, sent: Receiving[SessionMessage]) -> None:
         async with sent:
             async for one in sent:
                 text = one.message.model_dump_json(by_alias=True, exclude_unset=True)
-                await anyio.to_thread.run_sync(_write, pipe, text.encode() + b"\n")
+                await anyio.to_thread.run_sync(files.write_all, pipe, text.encode() + b"\n")
     except OSError:
         pass  # it has ended, which its output shows
     finally:
         os.close(pipe)
-
-
-def _write(pipe: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(pipe, left) :]
