@@ -12,7 +12,7 @@ from harness.builtin.sessions import log
 from harness.builtin.sessions import state as states
 from harness.builtin.sessions.keys import SessionKeys, session_keys
 from harness.builtin.tools.tool import READS, Tool, ToolResult, ToolSession
-from harness.builtin.tools.tool_results import failed, left_out
+from harness.builtin.tools.tool_results import cut, failed, left_out
 from harness.state import json_lines
 from harness.stores import log as logs
 from harness.stores.store import Store
@@ -85,7 +85,7 @@ def tools(store: Store, keys: SessionKeys) -> list[Tool]:
     def found(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
         most = arguments.get("limit", DEFAULT_HITS)
         hits = search(store, keys.user, arguments["query"], most)
-        rows = [f"{hit.session}: {_cut(hit.text)}" for hit in hits]
+        rows = [f"{hit.session}: {cut(hit.text, LONGEST)}" for hit in hits]
         return ToolResult(text="\n".join(rows) or f"Nothing was said of: {arguments['query']}")
 
     def listed(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
@@ -113,15 +113,11 @@ def history(store: Store, keys: SessionKeys, arguments: dict[str, Any]) -> ToolR
     every, most = messages(store, there), arguments.get("limit", DEFAULT_MESSAGES)
     before = arguments.get("before", len(every) + 1)
     some = [one for one in every if one.number < before][-most:]
-    rows = [f"{one.number}. {_cut(one.text)}" for one in some]
+    rows = [f"{one.number}. {cut(one.text, LONGEST)}" for one in some]
     on = (
         f"\n\n[Of {len(every)} messages. Earlier ones: before={some[0].number}.]" if some and some[0].number > 1 else ""
     )
     return ToolResult(text=("\n".join(rows) or "There is nothing before that.") + on)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def _limit(most: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from harness.builtin.tools.tool import MEMORY, READS, Tool, ToolResult, ToolSession
-from harness.builtin.tools.tool_results import failed, left_out
+from harness.builtin.tools.tool_results import cut, failed, left_out
 from harness.memory import user_memory
 from harness.replay import query, search
 from harness.replay.search import Hit
@@ -27,7 +27,7 @@ def _memory_search(session: ToolSession, arguments: dict[str, Any]) -> ToolResul
     found = search.ranked(lambda: _remembered(session), query.query(words, False), most + 1)
     if not found:
         return ToolResult(text=f"Nothing is remembered of: {arguments['query']}")
-    rows = [f"{_shown_name(hit.file)}:{hit.line}: {_cut(hit.text)}" for hit in found[:most]]
+    rows = [f"{_shown_name(hit.file)}:{hit.line}: {cut(hit.text, LONGEST_HIT)}" for hit in found[:most]]
     more = left_out(-1 if len(found) > most else 0, "lines", "Give more words, or a larger limit.")
     return ToolResult(text="\n".join(rows) + more)
 
@@ -43,7 +43,7 @@ def _memory_get(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     rows, total = [], 0
     for total, line in enumerate(known[name], start=1):
         if first <= total <= last:
-            rows.append(f"{total:>6}\t{_cut(line)}")
+            rows.append(f"{total:>6}\t{cut(line, LONGEST_HIT)}")
     if not rows:
         return failed(f"{name} has {total} lines; there is no line {first}. Give a smaller offset.")
     on = f"\n\n[Lines {first}-{last} of {total}. Go on with offset={last + 1}.]" if total > last else ""
@@ -96,10 +96,6 @@ def _text(name: str, line: bytes) -> str:
         if isinstance(value, dict) and isinstance(value.get("entry"), str):
             return str(value["entry"])
     return line.decode("utf-8", "replace").rstrip("\r\n")
-
-
-def _cut(text: str) -> str:
-    return f"{text[:LONGEST_HIT]}…" if len(text) > LONGEST_HIT else text
 
 
 SEARCH_TOOL = Tool(

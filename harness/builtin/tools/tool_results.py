@@ -50,6 +50,11 @@ def size(number: int) -> str:
     return counted(number, "byte")
 
 
+def cut(text: str, most: int) -> str:
+    """The text, or so many characters of it and a sign that there are more."""
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
 def row(entry: FileEntry) -> str:
     """An entry of a listing on one line."""
     if entry.kind == "folder":
