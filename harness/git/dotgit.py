@@ -48,12 +48,15 @@ def folders(project: str) -> tuple[str, str]:
 
 
 def link(path: str, target: str) -> None:
-    """Make `path` a link to `target`; anything else at that path is moved aside."""
-    if os.path.islink(path) and os.readlink(path) == target:
-        return
-    if os.path.lexists(path):
+    """Make `path` a link to `target` while that exists, else nothing: programs that search a folder fail on a link to
+    nothing. Anything else at `path` is moved aside."""
+    linked = os.path.islink(path)
+    if os.path.lexists(path) and not linked:
         os.rename(path, f"{path}.{os.urandom(4).hex()}.aside")
-    os.symlink(target, path)
+    if not os.path.exists(target):
+        files.remove(path)
+    elif not linked or os.readlink(path) != target:
+        files.link(path, target)
 
 
 def head(project: str) -> bytes:

@@ -224,7 +224,8 @@ def use(project: str, recorded: RecordedSettings, private: str, prefix: str = ""
     links = {name: os.path.join(common, name) for name in LINKED} | {"info/exclude": common + "/info/exclude"}
     if _text(common + ALTERNATES) != recorded.alternates:
         raise NeedsPerson(f"{common + ALTERNATES} was changed: commits would depend on objects elsewhere. Restore it.")
-    for name in MADE:
+    large = ["lfs"] if any(str(key).startswith("filter.lfs.") for key, _ in config) else []  # git-lfs makes it at once
+    for name in (*MADE, *large):
         files.make_folder(os.path.join(common, name))
     for name, target in links.items():
         dotgit.link(os.path.join(private, name), os.path.abspath(target))
