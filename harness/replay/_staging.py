@@ -78,7 +78,11 @@ def make(layout: Layout, past: RunAtOpen, settings: Config, folder: str) -> Stag
     parts = state_at_run.parts_of(past)
     if not mounted:
         named = {STATE_AT: staged.state, WORKS: staged.folders.within(place.tree)}
-        parts[-1] = parts[-1].replace(data=_led(parts[-1].data.decode(), past, tree, place.tree, named).encode())
+        last = parts[-1].data.decode()
+        parts[-1] = parts[-1].replace(data=_led(last, past, tree, place.tree, named).encode())
+        for old in (line.removeprefix(STATE_AT) for line in last.split("\n") if line.startswith(STATE_AT + "/")):
+            old, new = os.fsencode(old), os.fsencode(staged.state)  # parts before it name files of the state
+            parts = [part.replace(data=part.data.replace(old + b"/", new + b"/")) for part in parts]
     return Stage(place=place, parts=parts, mounted=mounted, confinement=known, notes=notes)
 
 

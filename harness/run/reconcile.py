@@ -186,7 +186,7 @@ def _look_for_secrets(run: StartedRun, outcome: Outcome, index: str) -> None:
         data = files.read(os.path.join(run.checkout, path)) or b""
         state.put(names.of_run(run.id, f"{names.REFUSED}/{KEPT_OUT}/{path}"), data, mode=files.PRIVATE)
     new_secrets.put_back(run.checkout, index, found)
-    where = f"; see {run.layout.folders.relative(run.paths.refused)}/{KEPT_OUT}/"
+    where = f"; see {run.paths.refused}/{KEPT_OUT}/"
     outcome.work.secrets = [f"kept out of the commit: {line}{where}" for line in found.kept_out]
     outcome.work.secrets += [f"committed, and may be a secret: {line}" for line in found.doubtful]
 

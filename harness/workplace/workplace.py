@@ -16,7 +16,7 @@ from harness.base import encoding, schema
 from harness.base.errors import RESTORE, BrokenFile, NeedsPerson
 from harness.base.record import Record
 from harness.git import contents, dotgit, landing, merges, refs, repository, settings
-from harness.git.checkouts import worktrees
+from harness.git.checkouts import commit_excludes, worktrees
 from harness.git.repository import BRANCHES, GitFailed, Position
 from harness.git.settings import RecordedSettings
 from harness.mission import config, mission, runs
@@ -211,7 +211,7 @@ def prepare(layout: Layout, tree: Tree, carry: Sequence[str]) -> None:
     Requires the claim of the tree."""
     folder, asked = tree.folder, asked_spec(layout)
     tree.untracked = worktrees.ensure(layout.folders.top, folder, tree.position.head, keep=True)
-    _link_state(layout, folder)
+    _place_command(layout, folder)
     spec = os.path.join(layout.folders.within(folder), names.ASKED_SPEC)
     if asked and os.path.isfile(spec) and not os.path.islink(spec) and files.read(spec) != asked:
         files.replace(spec, asked)
@@ -308,7 +308,7 @@ def clear_ref_locks(layout: Layout, dead: Sequence[str], *, alone: bool = True) 
 def abandoned(layout: Layout) -> list[str]:
     """The temporary files of dead writers of the harness: next to the trees, in them, and in git's folder."""
     top = os.path.dirname(folder_of(mission.read(layout).id))
-    links, found = (".git.", os.path.basename(layout.state) + "."), files.abandoned(top)
+    links, found = (".git.", commit_excludes.STATE + "."), files.abandoned(top)
     for tree in (os.path.join(top, name) for name in files.names(top) if name.removeprefix(TREES).isdigit()):
         places = dict.fromkeys([tree, layout.folders.within(tree)])
         beside = [path for place in places for path in files.abandoned(place)]
@@ -316,14 +316,16 @@ def abandoned(layout: Layout) -> list[str]:
     return found + landing.abandoned(layout.folders.top)
 
 
-def _link_state(layout: Layout, folder: str) -> None:
-    """Link `.harness` in the tree to the mission's state, so that paths are the same in every prompt."""
-    link = os.path.join(layout.folders.within(folder), os.path.basename(layout.state))
-    if os.path.islink(link) and os.readlink(link) == layout.state:
-        return
-    if os.path.isdir(link) and not os.path.islink(link):  # an agent made it
-        temporary.remove(link)
-    files.link(link, layout.state)
+def _place_command(layout: Layout, folder: str) -> None:
+    """Make `.harness` in the tree a folder with a link to the `harness` command alone: programs that follow links from a tree
+    do not read the mission's state. Whatever else is there is replaced; nothing is ever started through it."""
+    own = os.path.join(layout.folders.within(folder), commit_excludes.STATE)
+    command = os.path.join(own, names.SHIM)
+    if os.path.islink(own) or [inside for _, *inside in os.walk(own)] != [[["bin"], []], [[], ["harness"]]]:
+        files.remove(own) if os.path.isfile(own) else temporary.remove(own)
+    files.make_folder(os.path.dirname(command))
+    if not os.path.islink(command) or os.readlink(command) != layout.path(names.SHIM):
+        files.link(command, layout.path(names.SHIM))
 
 
 def join(run: StartedRun) -> bool:

@@ -257,7 +257,7 @@ def _knowledge(reader: WorkspaceReader) -> list[WorkspaceSection]:
 def _memory(layout: Layout) -> list[WorkspaceSection]:
     text = State(layout).text(names.MEMORY) or ""
     path = layout.shown(names.MEMORY)
-    rest = f"all of it is in {path}"
+    rest = f"all of it is in {layout.path(names.MEMORY)}"
     return [
         WorkspaceSection(
             kind="memory", title=MEMORY, text=ended(text), source=path, layer="mission", keep=budget.NEWEST, rest=rest

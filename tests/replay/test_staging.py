@@ -101,12 +101,13 @@ def test_a_mission_that_was_moved_has_its_paths_rewritten(house: House, tmp_path
     assert not stage.mounted
     text = b"".join(part.data for part in stage.parts).decode()
     assert old not in text and stage.place.layout.state in text and stage.place.tree in text
-    assert text.split("## Runtime context")[0] == before.split("## Runtime context")[0]
+    led = before.split("## Runtime context")[0].replace(old, stage.place.layout.state)
+    assert text.split("## Runtime context")[0] == led
     assert (
         f"HARNESS_PROJECT={encoding.shell_word(stage.place.layout.folders.project)}"
         in Path(stage.place.layout.path(names.SHIM)).read_text()
     )
-    assert os.readlink(f"{stage.place.tree}/.harness") == stage.place.layout.state
+    assert os.readlink(f"{stage.place.tree}/.harness/bin/harness") == stage.place.layout.path(names.SHIM)
 
 
 @pytest.mark.skipif(not MOUNTS, reason="bubblewrap does not work here")

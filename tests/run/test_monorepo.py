@@ -113,7 +113,7 @@ def test_it_goes_to_done_there_and_leaves_a_persons_files_alone(ours: House) -> 
     tree = ours.tree / BELOW
     text = ours.prompt(work["run"])
     assert f"- Working directory: {tree}\n- Top of its repository, from which git names files: {ours.tree}\n" in text
-    assert (tree / ".harness").readlink() == ours.state
+    assert (tree / ".harness/bin/harness").readlink() == ours.state / "bin/harness"
     assert (ours.git("ls-files", "--", ".harness"), ours.refused(work["run"])) == ("", {})
     assert_verified_on_a_clone(ours)
 

@@ -9,6 +9,7 @@ from statistics import median
 
 from harness.agents import registry
 from harness.base.errors import HarnessError
+from harness.commands.setup import removal
 from harness.mission import config, features, mission, roles, run_lookup, runs
 from harness.mission.config import Config
 from harness.state.layout import Layout, state_home
@@ -48,8 +49,7 @@ def _usd(layout: Layout, settings: Config, name: str, known: list[runs.RunResult
 def _past(layout: Layout) -> Iterator[runs.RunResult]:
     """The finished runs of all missions with a tree on this machine, archived ones too."""
     there = os.listdir(state_home()) if os.path.isdir(state_home()) else []
-    links = [os.path.join(state_home(), name, "tree-1", ".harness") for name in there]
-    projects = [layout.folders.project, *(os.path.dirname(os.readlink(path)) for path in links if os.path.islink(path))]
+    projects = [layout.folders.project, *(os.path.dirname(home) for name in there if (home := removal.home_of(name)))]
     for project in dict.fromkeys(map(os.path.realpath, projects)):
         with suppress(HarnessError):  # a mission that another version wrote, or that is damaged
             for one in run_lookup.missions(Layout(project)):

@@ -20,6 +20,7 @@ from harness.state.state import State
 from harness.workplace import mission_lock, run_detection, workplace
 
 DEEP = ("", "*/", "*/*/", "*/*/*/")  # where below its top a tree has the link to the state
+LINKS = (f".harness/{names.SHIM}", ".harness")  # the second in trees that an older version made
 QUIET_SECONDS = 86400
 
 
@@ -77,7 +78,7 @@ def _archived(layout: Layout, name: str) -> bool:
 
 def _elsewhere(name: str) -> Remains:
     """What is left of a mission that is not in this folder."""
-    home, paths = (_home(name), _outside(name)) if re.fullmatch(mission.ID, name) else ("", {})
+    home, paths = (home_of(name), _outside(name)) if re.fullmatch(mission.ID, name) else ("", {})
     if home and _lives(home, name):
         raise UsageFault(f"{name} is in another folder: {command('remove')} {name} there, in {os.path.dirname(home)}")
     if not paths:
@@ -87,7 +88,7 @@ def _elsewhere(name: str) -> Remains:
 
 def _outside(name: str, where: Layout | None = None) -> dict[str, int]:
     """The mission's folders outside its project, with their sizes: trees, the committed copy, temporary folders."""
-    home = where.state if where else _home(name)
+    home = where.state if where else home_of(name)
     copy = [Layout(os.path.dirname(home), home).committed] if home else []
     begin = temporary.begin(name)
     temporaries = [path for path in iglob(f"{escape(begin)}*") if os.lstat(path).st_uid == os.getuid()]
@@ -95,11 +96,11 @@ def _outside(name: str, where: Layout | None = None) -> dict[str, int]:
     return {path: files.size_below(path) for path in found if os.path.lexists(path)}
 
 
-def _home(name: str) -> str:
+def home_of(name: str) -> str:
     """The state folder of a mission, as its trees name it, whether it exists or not; "" if they do not."""
     trees = f"{escape(os.path.dirname(workplace.folder_of(name)))}/{workplace.TREES}[0-9]*/"
-    links = (link for deep in DEEP for link in iglob(f"{trees}{deep}.harness") if os.path.islink(link))
-    return next(map(os.readlink, links), "")
+    links = (link for deep in DEEP for at in LINKS for link in iglob(f"{trees}{deep}{at}") if os.path.islink(link))
+    return next((os.readlink(link).removesuffix("/" + names.SHIM) for link in links), "")
 
 
 def _lives(home: str, name: str) -> bool:
@@ -111,7 +112,7 @@ def leftovers() -> Iterator[Remains]:
     """What is left of missions whose folder is gone or has another mission; temporary folders after a day."""
     known = [name for name in files.names(state_home()) if re.fullmatch(mission.ID, name)]
     for name in known:
-        if (home := _home(name)) and not _lives(home, name):
+        if (home := home_of(name)) and not _lives(home, name):
             yield _elsewhere(name)
     begun = (re.match(rf"harness-({mission.ID})-", one) for one in files.names(temporary.base()))
     for name in sorted({one[1] for one in begun if one} - set(known)):

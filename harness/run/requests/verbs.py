@@ -107,7 +107,7 @@ def answer(run: OpenRun, told: str, *messages: str) -> Iterable[str]:
     if value is None and run.role.plans:
         raise RequestRefused(HOW.format(fault=planner.NO_REPLY))
     if not told and (value or {}).get("status") != "blocked" and (red := _untouched(run)):
-        shown = prompt.cut("\n".join(red), prompt.RECEIPT_CHARS, run.layout.shown(names.RUNS))
+        shown = prompt.cut("\n".join(red), prompt.RECEIPT_CHARS, run.layout.path(names.RUNS))
         return [NOTHING_DONE.format(red=documents.fenced(shown))]
     if kept is None and value is not None:
         list(recorded(run, "reply", reply, encoding.compact(value)))
