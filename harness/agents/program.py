@@ -275,18 +275,19 @@ def _listen(
     """Read the program's output to its end; returns the first AgentSuccess, else the last AgentFailure that it
     reported, if any."""
     end: AgentSuccess | AgentFailure | None = None
-    lines = LineSplitter()
+    lines, answered = LineSplitter(), False
     for stream, chunk in child.output() if cli.text else _with_end(child.output()):
         for event in _events(stream, chunk, cli, lines, answer):
             if not isinstance(event, AgentEvent):
                 end = end if isinstance(end, AgentSuccess) else event  # a later turn may succeed after a failed one
                 continue
-            if event.kind == "raw":
-                child.watch.event()
-                answer.began = True
+            answer.began = answer.began or event.kind == "raw"
+            answered = answered or event.kind in ("said", "did", "usage")
             yield event
         if answer.waiting:
-            child.watch.take_back()
+            child.watch.take_back(time.monotonic(), answered=answered)
+        elif answer.began and stream == "stdout":
+            child.watch.event()
         if end or (child.silent and (answer.text or not cli.text)):  # without output it may still work
             child.watch.result(time.monotonic())
     return end

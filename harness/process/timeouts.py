@@ -40,7 +40,7 @@ class TimeoutWatch:
         self.was_late = False
         self.root = 0
         self.began = False
-        self.result_at = 0.0
+        self.result_at = self.waits_since = 0.0
         self.ticks, self.newest = 0, -1
 
     def output_received(self, now: float) -> None:
@@ -48,13 +48,15 @@ class TimeoutWatch:
         self.alive_before = self.alive
         self.alive = self.checked = now
 
-    def take_back(self) -> None:
-        """Withdraw the last output as a sign of life: it only reported a retry."""
+    def take_back(self, now: float, *, answered: bool) -> None:
+        """Withdraw the last output as a sign of life: it only reported a retry. Before anything is `answered`, retries have
+        the startup limit: some programs repeat them for ever."""
         self.alive = self.alive_before
+        self.waits_since = 0.0 if answered else self.waits_since or now
 
     def event(self) -> None:
         """Record the first event: startup is over."""
-        self.began = True
+        self.began, self.waits_since = True, 0.0
 
     def result(self, now: float) -> None:
         """Record the result (the first call counts): from now on only `after_result_seconds` and the wall limit apply."""
@@ -80,8 +82,8 @@ class TimeoutWatch:
         if self.result_at:
             yield AFTER_RESULT, self.result_at + self.timeouts.after_result_seconds
             return
-        if self.timeouts.startup_seconds and not self.began:
-            yield STARTUP, self.started + self.timeouts.startup_seconds
+        if self.timeouts.startup_seconds and (self.waits_since or not self.began):
+            yield STARTUP, (self.waits_since or self.started) + self.timeouts.startup_seconds
         elif self.timeouts.idle_seconds:
             yield IDLE, self.alive + self.timeouts.idle_seconds
 

@@ -17,6 +17,7 @@ from harness.mission.config import Config
 from harness.mission.open_run import OpenRun, Outcome, StartedRun
 from harness.mission.runs import RunResult, Totals
 from harness.mission.usage import Usage
+from harness.process.timeouts import STARTUP
 from harness.run import reservations, workspace_inputs
 from harness.state import journal, json_lines, names, objects
 from harness.state.layout import Layout, identity_folder
@@ -159,7 +160,7 @@ def used_by(outcome: Outcome, settings: Config) -> Usage | None:
 def _totals(run: StartedRun, outcome: Outcome, settings: Config, seconds: float) -> Totals:
     """The running totals with this run included. Limits, logins and kills do not count as failures."""
     before, used, free = runs.totals(run.layout), used_by(outcome, settings), outcome.ended in runs.FREE_OF_BLAME
-    no_plan = run.capability == "plans" and outcome.ended not in runs.GOOD and not free
+    no_plan = run.capability == "plans" and outcome.ended not in (*runs.GOOD, STARTUP) and not free
     return Totals(
         runs=before.runs + (not outcome.idle),
         seconds=round(before.seconds + seconds * (not run.entered), 3),

@@ -18,16 +18,23 @@ from harness.mission.transcript import MIB, RecentTexts, RunTranscript
 from harness.mission.usage import Usage
 from harness.process import temporary
 from harness.process.confine import Confinement
+from harness.process.timeouts import STARTUP
 from harness.run import closing
 from harness.run.opening import AgentChoice
 from harness.run.requests import verbs
 from harness.state import names
+from harness.state.layout import command
 from harness.workplace import confine, environment, home_layer
 from harness.workplace.inbox import Inbox
 
 NEEDS_HELP = ("auth", "config")
 RETRYABLE = ("limit", *NEEDS_HELP)
 STARTUP_SECONDS = 120.0
+HANGS = 3  # runs in a row without a first sign of life of their agent, after which the mission ends
+SILENT = (
+    "{agent} gave no sign of life, {runs} runs in a row: {reason}\n"
+    "Look for a login window, a proxy, or a question at its first start: {remedy}"
+)
 MARK_SECONDS = 30.0
 PRINTED = ("output", "waits")  # written to the transcript as output
 READ = ("output", "said", "whole")  # may mention a withheld variable
@@ -68,6 +75,14 @@ def think(run: OpenRun, agents: AgentChoice, text: str, stable_bytes: int) -> No
         temporary.remove(above)
     if len(refused) > (outcome.ended in RETRYABLE):
         _report_refusals(outcome, refused)
+    before = [*islice((one.outcome for one in runs.finished(run.layout) if one.agent), HANGS - 1)]
+    if outcome.ended == STARTUP and before == [STARTUP] * (HANGS - 1):
+        outcome.ended, outcome.reason = (
+            "config",
+            SILENT.format(
+                agent=outcome.agent, runs=HANGS, reason=outcome.reason, remedy=command("doctor agents --try")
+            ),
+        )
 
 
 class Refusal(Record):

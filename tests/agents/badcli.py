@@ -251,7 +251,7 @@ CASES: dict[Bad, tuple[str, str]] = {
     speaks_of_limits: ("ok", "at once: words decide nothing"),
     limit: ("limit", "10 s after the event"),
     no_login: ("auth", "10 s after the event"),
-    never_gets_through: ("limit", "idle limit: a retry is no sign of life"),
+    never_gets_through: ("limit", "startup limit: a retry is no sign of life"),
     is_denied: ("ok", "at once, and the result names the denied tool"),
     deletes_its_folder: ("ok", "at once"),
 }
