@@ -125,3 +125,17 @@ def test_only_a_lock_that_stays_as_it_is_is_one_that_nobody_holds(
     dotgit.clear_unheld(str(project), ["refs/heads/main"])
     crash.end(begun)
     assert [path.exists() for path in (left, other, held)] == [False, True, True]
+
+
+def test_a_link_exists_while_its_target_does(tmp_path: Path) -> None:
+    """A target that appears is linked, one that is gone is not; what is no link is moved aside."""
+    path, target = tmp_path / "own", tmp_path / "theirs"
+    for there in (False, True, True, False):
+        if there != target.exists():
+            target.touch() if there else target.unlink()
+        dotgit.link(str(path), str(target))
+        assert (path.is_symlink(), path.exists()) == (there, there)
+    path.write_text("forged")
+    dotgit.link(str(path), str(target))
+    assert not path.exists()
+    assert [one.read_text() for one in tmp_path.glob("own.*.aside")] == ["forged"]

@@ -356,3 +356,14 @@ def test_on_a_terminal_the_line_of_a_run_says_how_far_the_mission_is(house: Hous
     os.close(leader)
     assert done.wait() == 0
     assert re.search(r" worker F-002 0:0\d, 1 of 2 features, 0\.75 USD ·", found.decode()), found
+
+
+def test_an_agent_without_a_sign_of_life_is_no_plan_and_ends_the_mission_the_third_time(house: House) -> None:
+    """69 with what to do, from planners; none of these runs is a rejected plan, and each start tries three times."""
+    house.script("planner", {"fail": "startup_hang", "reason": "no first event, after 120 s"})
+    silent = [house.role("planner") for _ in range(4)]
+    assert [done.code for done in silent] == [10, 10, 69, 10], silent
+    assert "scripted gave no sign of life, 3 runs in a row: no first event, after 120 s" in silent[2].out
+    assert "doctor agents --try" in silent[2].out
+    assert [row["totals"]["rejected"] for row in house.ran()] == [0, 0, 0, 0]
+    assert [row["outcome"] for row in house.ran()] == [*["startup_hang"] * 2, "config", "startup_hang"]

@@ -526,3 +526,48 @@ def test_missions_in_two_clones_do_not_disturb_each_other(ours: House, tmp_path:
     assert ("made" in names(ours), "other" in names(ours)) == (True, False)
     assert ("made" in names(other), "other" in names(other)) == (False, True)
     assert_landed(ours)
+
+
+FOLLOWERS = {  # programs that follow links in a folder: they must end well, and read nothing of the state
+    "cp": 'cp -rL . "$TMPDIR/copy" && ls -A "$TMPDIR/copy/.harness"',
+    "tar": 'tar chf "$TMPDIR/all.tar" . && tar tf "$TMPDIR/all.tar" | sed -n "s,^./.harness/bin/,,p" | grep .',
+    "grep": "grep -RIl harness .harness",
+    "node": "node --test",
+}
+
+
+@pytest.mark.parametrize("program", FOLLOWERS)
+def test_programs_that_follow_links_work_in_a_tree_and_do_not_read_the_state(ours: House, program: str) -> None:
+    """The tree has the harness command alone, also where an older version left a link to the state or an agent made things."""
+    if not shutil.which(program):
+        pytest.skip(f"no {program} here")
+    ours.write("one.test.js", "require('node:test')('one', () => {});\n")
+    ours.git("add", "-A")
+    ours.git("commit", "-q", "-m", "test")
+    lay(ours, [feature()])
+    for number, make in enumerate((older, forged, older)):
+        ours.script("worker", {"run": f"{FOLLOWERS[program]} > told.{number}"})
+        done = ours.role("worker", "F-001", "--again")
+        assert "Traceback" not in done.err, done
+        found = sorted(str(one.relative_to(ours.tree)) for one in (ours.tree / ".harness").rglob("*"))
+        assert found == [".harness/bin", ".harness/bin/harness"]
+        assert (ours.tree / ".harness/bin/harness").resolve() == ours.state / "bin" / "harness"
+        told = (ours.tree / f"told.{number}").read_text()
+        right = {"cp": "bin\n", "tar": "harness\n", "grep": ".harness/bin/harness\n"}
+        assert "# fail 0" in told if program == "node" else told == right[program], told
+        make(ours)
+    here = ours.run(["bash", "-c", FOLLOWERS[program]])
+    assert here.code == 0, here  # in the person's folder, too
+
+
+def older(house: House) -> None:
+    """The link to the whole state of older versions."""
+    shutil.rmtree(house.tree / ".harness")
+    (house.tree / ".harness").symlink_to(house.state)
+
+
+def forged(house: House) -> None:
+    """What an agent may leave there."""
+    command = house.tree / ".harness" / "bin" / "harness"
+    command.unlink()
+    command.write_text("#!/bin/sh\nexit 0\n")
