@@ -59,7 +59,7 @@ def test_a_role_of_the_missions_own_comes_before_a_command(house: House) -> None
 
 def test_the_run_option_says_in_which_run_we_are(house: House) -> None:
     """It comes first, as in the prompt; a run that does not exist is a usage error."""
-    note = 'run=$(ls .harness/runs); env -u HARNESS_INSIDE harness --run "$run" note hello'
+    note = 'run=$(ls "${PATH%%/bin:*}/runs"); env -u HARNESS_INSIDE harness --run "$run" note hello'
     retry = 'code=0; harness --run "$run" feature retry F-002 2> /dev/null || code=$?; test $code = 64'
     house.work({"run": f"{note}; {retry}"})
     assert house.result()["outcome"] == "no_op"

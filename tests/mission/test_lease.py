@@ -229,7 +229,7 @@ def test_a_runs_claims_end_with_its_last_process(house: House) -> None:
 
 def test_an_agent_that_removes_leases_as_stale_frees_nothing(unconfined: House) -> None:
     """The folder of the run is locked too."""
-    unconfined.script("worker", {"run": "rm -r .harness/locks; " + waits(unconfined, "1")["run"]})
+    unconfined.script("worker", {"run": 'rm -r "${PATH%%/bin:*}"/locks; ' + waits(unconfined, "1")["run"]})
     unconfined.begin_role("worker", "F-001")
     until_begun(unconfined, "1")
     assert not runs.is_dead(unconfined.layout, os.listdir(unconfined.layout.path(names.RUNS))[0])

@@ -124,7 +124,7 @@ def tampering(house: House) -> None:
     """An agent that is not confined, and writes into the state."""
     begun(house)
     step(house)
-    house.script("worker-F-001", {"run": "echo one > one.txt; echo x > .harness/features.json"}, IMPLEMENTED)
+    house.script("worker-F-001", {"run": 'echo one > one.txt; echo x > "${PATH%%/bin:*}"/features.json'}, IMPLEMENTED)
     step(house)
     assert house.result()["outcome"] == "refused"
     house.script("worker-F-001", {"run": "echo one > one.txt"}, IMPLEMENTED)

@@ -59,8 +59,8 @@ def test_everything_is_read_from_disk(one: House) -> None:
     assert told.identity_path == str(one.identity / "worker.md")
     assert told.spec == one.read("spec.md") != "# Changed since\n"
     assert (told.summary, told.steer) == ("## Lessons\n- short\n", "Hurry.\n")
-    assert (told.summary_path, told.raw_path) == (".harness/memory/summary.md", ".harness/memory/raw.md")
-    assert (told.spec_path, told.memory_path) == (".harness/spec.md", ".harness/memory/MEMORY.md")
+    assert (told.summary_path, told.raw_path) == tuple(f"{one.state}/memory/{name}.md" for name in ("summary", "raw"))
+    assert (told.spec_path, told.memory_path) == (f"{one.state}/spec.md", f"{one.state}/memory/MEMORY.md")
     assert told.feature is not None
     assert [one.id for one in told.claims] == ["VAL-1"]
 

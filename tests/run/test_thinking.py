@@ -326,7 +326,10 @@ def test_an_update_while_an_agent_thinks_waits_for_the_next_run(unconfined: Hous
     update = f"{sources} | while read f; do echo '{bad}' >$f; done; echo {'b' * 40} >{home}/.git/HEAD"
     words = [sys.executable, "-P", str(home / "roles" / "worker.py")]
     house.script(
-        "worker", {"run": "sleep 1.5"}, {"run": update}, {"run": "echo 1 >1.txt; echo >>.harness/features.json"}
+        "worker",
+        {"run": "sleep 1.5"},
+        {"run": update},
+        {"run": 'echo 1 >1.txt; echo >>"${PATH%%/bin:*}"/features.json'},
     )
     done = house.run([*words, "F-001"], env={"HARNESS_HOME": str(home), "PYTHONPATH": str(home)})
     assert (done.code, house.result()["outcome"], done.err) == (10, "refused", ""), done

@@ -211,7 +211,7 @@ def test_a_confined_agent_writes_by_its_inbox_alone(house: House) -> None:
     result = house.work(
         {
             "run": "harness note 'use make'; harness issue 'slow' --severity nit\n"
-            "for file in memory/raw.md issues.jsonl; do ! echo forged 2> tried.log >> .harness/$file; done\n"
+            'for file in memory/raw.md issues.jsonl; do ! echo forged 2> tried.log >> "${PATH%%/bin:*}"/$file; done\n'
             "! env -i .harness/bin/harness --run 9-another note 'in the name of another'"
         }
     )

@@ -137,7 +137,7 @@ def test_memory_comes_with_its_word_and_the_newest_stays(house: House) -> None:
     house.script("helper", {"say": "fine"})
     assert house.role("helper").code == 0
     prompt = house.prompt()
-    assert "lesson 28" in prompt and "lesson 1 " not in prompt and ".harness/memory/MEMORY.md" in prompt
+    assert "lesson 28" in prompt and "lesson 1 " not in prompt and f"{house.state}/memory/MEMORY.md" in prompt
     assert prompt.index("## Memory") < prompt.index("lesson 28") < prompt.index("## Runtime context")
     assert "Use tabs." in prompt
 

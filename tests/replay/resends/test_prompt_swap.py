@@ -53,7 +53,7 @@ def test_without_one_lesson_no_page_has_its_line(house: House) -> None:
     run = str(house.work_again("F-001")["run"])
     gone, new = changed(house, run, "memory=without:0")
     assert (gone, new) == ([next(line for line in house.read(names.SUMMARY).split("\n") if LESSON in line)], [])
-    house.script("worker", {"run": f"! grep -rqF '{LESSON}' .harness/memory/*.md"}, SAYS)
+    house.script("worker", {"run": f"! grep -rqF '{LESSON}' \"${{PATH%%/bin:*}}\"/memory/*.md"}, SAYS)
     value = json.loads(house.program("replay", run, "--agent", "scripted", "--with", "memory=without:0", "--json").out)
     assert value["samples"][0]["outcome"] == "ok", value["samples"]
     assert LESSON not in (house.state / "replays" / value["replay"]["id"] / "prompt.md").read_text()

@@ -77,12 +77,12 @@ def test_the_agent_reads_the_very_bytes_and_finds_the_state_of_then(house: House
     house.work({"run": "harness note --tag TRICK 'a later trick'; echo two > 2.txt"}, SAYS, feature="F-002")
     program = house.folder / "home" / "reads.py"
     program.write_text(
-        "import hashlib, subprocess, sys\n"
+        "import hashlib, os, subprocess, sys\n"
         "data = sys.stdin.buffer.read()\n"
         "print(hashlib.sha256(data).hexdigest())\n"
         f"print('later' in open({str(house.state / 'memory/raw.md')!r}).read())\n"
         f"print(open({str(house.state / 'features.json')!r}).read().count('in_progress'))\n"
-        "print(open('.harness/features.json').read().count('in_progress'))\n"
+        "print(os.listdir('.harness') == ['bin'])\n"
         "for words in (['pwd'], ['git', 'rev-parse', 'HEAD'], ['git', 'push'], ['git', 'cat-file', '-e', sys.argv[1]]):\n"
         "    done = subprocess.run(words, capture_output=True, text=True)\n"
         "    print(done.returncode if words[1:2] in (['push'], ['cat-file']) else done.stdout.strip())\n"
@@ -96,7 +96,7 @@ def test_the_agent_reads_the_very_bytes_and_finds_the_state_of_then(house: House
     prompt = house.state / "runs" / run / "prompt.md"
     reply = (house.state / "replays" / value["replay"]["id"] / "1" / "reply.md").read_text().split()
     digest = subprocess.run(["sha256sum", str(prompt)], capture_output=True, text=True, check=True).stdout.split()[0]
-    assert reply == [digest, "False", "1", "1", str(house.tree), context["head"], "128", "1"]
+    assert reply == [digest, "False", "1", "True", str(house.tree), context["head"], "128", "1"]
 
 
 def hostile(house: House) -> tuple[dict[str, str], ...]:
@@ -181,7 +181,10 @@ def test_without_glass_what_the_prompt_names_leads_to_the_replay(unconfined: Hou
             "git add -A",
             "git -c user.name=x -c user.email=x@x commit -qm lie",
         ),
-        *("git push; git push origin HEAD:main", "echo lie >> .harness/memory/raw.md; touch .harness/STOP"),
+        *(
+            "git push; git push origin HEAD:main",
+            'echo lie >> "${PATH%%/bin:*}"/memory/raw.md; touch "${PATH%%/bin:*}"/STOP',
+        ),
         "rm -rf .harness/*; rm -rf *; rm -rf .git",
     ]
     unconfined.script("worker", *({"run": f"({line}) >/dev/null 2>&1 || true"} for line in steps), SAYS)

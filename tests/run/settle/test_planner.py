@@ -384,8 +384,8 @@ def test_a_planner_cannot_write_its_own_receipts(house: House, confine: str) -> 
     planned(house, **patch(row("F-003")))
     forged = before(house)[0].replace(claim="VAL-002", command="test -f main.py")
     line = json.dumps(forged.asdict())
-    own = f"test -f $run/result.json || echo '{line}' > $run/receipts.jsonl || true"
-    step = f"for run in .harness/runs/*-planner*/; do {own}; done"
+    own = f'test -f "$run"/result.json || echo \'{line}\' > "$run"/receipts.jsonl || true'
+    step = f'for run in "${{PATH%%/bin:*}}"/runs/*-planner*/; do {own}; done'
     house.script("planner", {"run": step}, reply(**patch(row("F-002"), contract=[EARLY])))
     role(house, "planner")
     assert house.result()["accepted"] is False
@@ -397,7 +397,7 @@ def test_garbage_where_receipts_stand_stops_nobody(house: House, confine: str) -
     """The harness did not write it, and it counts for nothing."""
     house.config('agent = "scripted"', f'confine = "{confine}"')
     lay(house, [OLD])
-    step = "for run in .harness/runs/*-planner*/; do echo garbage > $run/receipts.jsonl || true; done"
+    step = 'for run in "${PATH%%/bin:*}"/runs/*-planner*/; do echo garbage > "$run"/receipts.jsonl || true; done'
     house.script("planner", {"run": step}, reply(**patch(row("F-002"))))
     role(house, "planner")
     assert house.result()["accepted"] is True
