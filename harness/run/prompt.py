@@ -171,7 +171,7 @@ def summary(text: str, path: str) -> list[Part]:
 
 def _memory(material: Material) -> list[Part]:
     parts = summary(material.summary, material.summary_path)
-    paths = f"{material.memory_path} (curated), and beside it {os.path.basename(material.raw_path)} (as it was noted)"
+    paths = f"{material.memory_path} (curated), and beside it {material.raw_path.rpartition('/')[2]} (as it was noted)"
     more = workspace([material.memory] if material.memory else [])
     return [*parts, *more, _text(f"More, to be read when it helps: {paths}.\n\n")]
 
