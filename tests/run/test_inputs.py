@@ -152,7 +152,7 @@ def test_a_reply_that_was_not_understood_is_told_to_the_same_role_only(one: Hous
 def test_what_was_refused_is_told_to_the_next_of_that_role(one: House) -> None:
     """The agent may not change that file, and the prompt of an unconfined one says so."""
     one.config('agent = "scripted"', 'confine = "off"')
-    worked(one, {"run": 'echo "{}" > .harness/features.json'})
+    worked(one, {"run": 'echo "{}" > "${PATH%%/bin:*}/features.json"'})
     assert one.result()["outcome"] == "refused"
     worked(one, {"run": "touch made"})
     shown = one.prompt().split("### What was put back after it (not yours to change)")[1]
@@ -206,7 +206,7 @@ def test_each_rule_is_read_by_the_role_that_it_is_for(one: House, name: str) -> 
     assert [words for words in FIRST if words not in head] == []
     assert "characters left out" not in text
     before = head.replace(one.read("spec.md"), "")
-    assert len(before.encode()) <= LONGEST, before
+    assert len(before.replace(str(one.state), ".harness").encode()) <= LONGEST, before
 
 
 def test_a_program_that_only_edits_files_reads_its_task_alone(one: House) -> None:
