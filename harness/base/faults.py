@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from re import Match
+from itertools import islice, takewhile
 
 MAX_LINE_CHARS = 2000  # characters of a line that are examined
 AND_MORE = " (and {} more)"
@@ -16,18 +16,23 @@ TELLING = (
     r"^E {2,}(\S.*)$",  # pytest
     r"^\s*(--- FAIL: .*)$",  # go test; the next line has the reason
     r"^(thread '.*' (?:\(\d+\) )?panicked at .*)$",  # Rust; the next line has the reason
-    r"^\s*(not ok\b.*)$",  # TAP
+    r"^\s*(not ok\b(?!.*# TODO).*)$",  # TAP
 )
 ANNOUNCES = ("--- FAIL", "thread '")  # the next line belongs to these
 EXCEPTION = r"^\s*(?:Uncaught )?((?:\w+\.)*\w*(?:Error|Exception|Exit|Failure)\b(?: \[\w+\])?(?::.*)?)$"
-COMPILER = r"^(\S+:\d+(?::\d+)?: (?:fatal )?error: .*)$"
+COMPILER = r"^\s*(\S*[:(]\d+\S*(?: -)? +(?:fatal )?error\b.*|error\[\w+\]: .*)$"  # with a place, or Rust's number
+MARKED = r"^\s*([✖●] .*)$"  # a failed test of node's `spec` reporter, or of jest
+BLOCK = r"^( *)not ok.*\n?((?:\1 +.*\n?)*)"  # in TAP: what is indented below a failed test
+ERROR = r"(?m)^( *)error: (.*\n?(?:\1 +.*\n?)*)"  # in that
+FRAME = r"^\s+at "  # ends the message of a JavaScript exception
+MESSAGE_LINES, MESSAGE_CHARS = 12, 300
 HUNK = r"^(\d+(,\d+)?[acd]\d+(,\d+)?|@@ .* @@.*)$"
 CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 # Trailing noise: a passed-on exit, a broken pipe, a ruler, a count.
 NOISE = (
     r"make(\[\d+\])?: (\*\*\*|Leaving|Entering|Target|Nothing)|\w*BrokenPipeError\b|Exception ignored|npm (ERR!|error)"
     r"|error Command failed"
-    r"|\[… \d+ bytes left out …\]|[-=_~^*. ]+$|=+ .* =+$|(FAILED|OK) ?\(|Ran \d+ tests? in|\d+ (failed|passed)\b"
+    r"|\[…|[-=_~^*. ]+$|=+ .* =+$|(FAILED|OK) ?\(|Ran \d+ tests? in|\d+ (failed|passed)\b"
     r"|exit status \d+$|FAIL$|.*: (write error: )?Broken pipe$|Command exited with|note: run with `RUST_BACKTRACE"
     r"|\d+ errors? generated\.?$|compilation terminated\.?$|.*ELIFECYCLE|Process completed with exit code"
 )
@@ -74,20 +79,36 @@ def of_output(output: str) -> str:
     for form in TELLING:
         for number, line in enumerate(lines):
             if found := re.match(form, line):
-                return _whole(found, lines[number + 1 :])
+                return _whole(found[1].strip(), lines[:number], lines[number:])
     if said := _exception(lines) or _difference(lines):
         return said
-    errors = (match[1] for line in lines if (match := re.match(COMPILER, line)))
+    errors = (match[1] for form in (COMPILER, MARKED) for line in lines if (match := re.match(form, line)))
     left = [line.strip() for line in lines if not noise.match(line.strip())]
     return next(errors, left[-1] if left else "")
 
 
-def _whole(found: Match[str], after: list[str]) -> str:
-    """The match, with the next line if that has the reason."""
-    said = found[1].strip()
-    if said.startswith(ANNOUNCES) and after:
-        return f"{said} {after[0].strip()}"
-    return said
+def _whole(said: str, before: list[str], lines: list[str]) -> str:
+    """The match `said` in the first of the lines, with its reason: the next line, or what TAP says of the test."""
+    if said.startswith(ANNOUNCES):
+        return " ".join([said, *map(str.strip, lines[1:2])])
+    why = _of_tap(before, lines) if said.startswith("not ok") else ""
+    return f"{said}: {why}" if why else said
+
+
+def _of_tap(before: list[str], lines: list[str]) -> str:
+    """The error of the failed test in the first of the lines. If that has no stack, it is about a whole file: the exception in
+    the comments above."""
+    block = re.match(BLOCK, "\n".join(lines)) or [""] * 3
+    error, comments = re.search(ERROR, block[2]), takewhile(lambda line: line.startswith("#"), reversed(before))
+    said = re.sub(r"^\|-? |^(['\"`])(.*)\1$", r"\2", _message((error[2] if error else "").split("\n")))
+    return ("" if "stack: " in block[2] else _exception([line[2:] for line in comments][::-1])) or said
+
+
+def _message(lines: list[str]) -> str:
+    """A message of several lines on one."""
+    text = (line.strip() for line in takewhile(lambda line: not re.match(FRAME, line), lines))
+    told = (line for line in text if line and not re.match(NOISE, line))
+    return cut(" ".join(islice(told, MESSAGE_LINES)), MESSAGE_CHARS)
 
 
 def _without_pipes(lines: list[str]) -> Iterator[str]:
@@ -130,6 +151,7 @@ def _exception(lines: list[str]) -> str:
             continue
         code = [one.strip() for one in lines[max(0, number - 3) : number] if re.match(r" {4}", one)]
         code = [one for one in code if not re.fullmatch(r"[\^~ ]+", one)]
-        bare = ":" not in found[1]
-        return f"{found[1]}: {code[-1]}" if bare and code else found[1].strip()
+        bare, said = ":" not in found[1], found[1].strip()
+        said = _message([said, *lines[number + 1 :]]) if said.endswith(":") else said
+        return f"{said}: {code[-1]}" if bare and code else said
     return ""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -96,6 +99,25 @@ make: *** [Makefile:2: test] Error 1
             "thread 'a' panicked at src/lib.rs:5:9: left is not right",
         ),
         ("ok 1\nnot ok 2 - adds\nok 3", "not ok 2 - adds"),
+        ("not ok 1 - later # TODO\nnot ok 2 - adds\n  ---\n  error: it is 4\n  ...\n", "not ok 2 - adds: it is 4"),
+        ("# Error: of another test\nok 1\nnot ok 2 - adds", "not ok 2 - adds"),
+        ("# Error: logged\nnot ok 1 - a\n  ---\n  error: 'wrong'\n  stack: |-\n    x:1\n", "not ok 1 - a: wrong"),
+        (
+            "a.js\n  1:7  error  'a' is never used  no-unused-vars\n\n✖ 1 problem (1 error, 0 warnings)\n  1 error and 0 more\n",
+            "1:7  error  'a' is never used  no-unused-vars",
+        ),
+        (
+            "a.ts(1,7): error TS2322: no number\na.ts(2,7): error TS2322: no text",
+            "a.ts(1,7): error TS2322: no number",
+        ),
+        (
+            "error[E0308]: mismatched types\n --> src/lib.rs:1:17\nerror: could not compile `a` due to 1 previous error",
+            "error[E0308]: mismatched types",
+        ),
+        (
+            "FAIL ./a.test.js\n  ● adds\n\n    expect(received).toBe(expected)\n\nTests:  1 failed\nRan all test suites.",
+            "● adds",
+        ),
         (
             "main.c:3:5: error: expected ';'\nmain.c:9:1: error: more\n2 errors generated.",
             "main.c:3:5: error: expected ';'",
@@ -134,6 +156,42 @@ def test_a_real_assertion_without_words_is_shown_with_its_code(tmp_path: object)
     assert said("def add(a, b):\n    return 5\n\n\nassert add(2, 2) == 4\n") == "AssertionError: assert add(2, 2) == 4"
     assert said("try:\n    {}['a']\nexcept KeyError:\n    raise ValueError('no a')\n") == "ValueError: no a"
     assert said("raise SystemExit('no sign')\n") == "no sign"
+
+
+FAILING = """const test = require('node:test'), assert = require('node:assert')
+test('adds', () => { assert.strictEqual(1 + 1, 2) })
+test('greets', () => { assert.strictEqual('Hello, Bob', 'Hello, Ada') })"""
+NESTED = """const { describe, it } = require('node:test'), assert = require('node:assert')
+describe('tree', () => { it('parses', () => { throw new TypeError('no parser') }) })"""
+UNLOADED = "require('./not-there.js')"
+CRASHED = "process.kill(process.pid, 'SIGKILL')"
+UNEQUAL = "Expected values to be strictly equal: + actual - expected + 'Hello, Bob' - 'Hello, Ada'"
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="there is no node")
+@pytest.mark.parametrize(
+    ("program", "tap", "spec"),
+    [
+        (FAILING, f"not ok 2 - greets: {UNEQUAL}", f"AssertionError [ERR_ASSERTION]: {UNEQUAL}"),
+        (NESTED, "not ok 1 - parses: no parser", "TypeError: no parser"),
+        (
+            UNLOADED,
+            "not ok 1 - a.test.js: Error: Cannot find module './not-there.js'",
+            "Error: Cannot find module './not-there.js'",
+        ),
+        (CRASHED, "not ok 1 - a.test.js: test failed", "✖ a.test.js"),
+        ("", "Could not find 'a.test.js'", "Could not find 'a.test.js'"),
+    ],
+)
+def test_a_failed_test_of_node_is_shown_with_its_error(tmp_path: Path, program: str, tap: str, spec: str) -> None:
+    """By both of its reporters; of a file that cannot be loaded, what it lacks; never a count."""
+    if program:
+        (tmp_path / "a.test.js").write_text(program)
+    for reporter, wanted in (("tap", tap), ("spec", spec)):
+        argv = ["node", "--test", f"--test-reporter={reporter}", "a.test.js"]
+        done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+        said = faults.of_output(done.stdout + done.stderr).replace(f"{tmp_path}/", "").replace(" [Error]", "")
+        assert re.sub(r" \(\d[\d.]*ms\)$", "", said) == wanted
 
 
 def test_a_fault_of_the_machine_is_none_of_the_work() -> None:
