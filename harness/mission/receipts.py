@@ -12,6 +12,7 @@ from harness.state.layout import Layout, command
 
 HEAD_BYTES = 1024
 TAIL_BYTES = 3072
+MIDDLE_BYTES = 2048  # around the first line between them that explains a failure
 FLAKY = "flaky: "
 NOT_FIRED = 69  # exit code of a check that could not run; its output begins with the reason
 OWN_FOLDER = "names a folder of the mission: "
@@ -95,11 +96,12 @@ class Receipt(Record):
         return trace + "".join(f"note: {note}\n" for note in self.notes)
 
 
-def shortened(head: bytes, tail: bytes, length: int) -> str:
-    """Head and tail of an output of `length` bytes as clean text, with the number of omitted bytes between them."""
-    left_out = length - len(head) - len(tail)
+def shortened(head: bytes, middle: bytes, tail: bytes, length: int) -> str:
+    """Head and tail of an output of `length` bytes as clean text; between them the number of omitted bytes, and `middle`."""
+    left_out = length - len(head) - len(middle) - len(tail)
     gap = f"\n[… {left_out} bytes left out …]\n".encode() if left_out else b""
-    return redaction.received((head + gap + tail).decode("utf-8", "replace"))
+    kept = middle + "\n[…]\n".encode() if middle else b""
+    return redaction.received((head + gap + kept + tail).decode("utf-8", "replace"))
 
 
 def load(path: str) -> list[Receipt]:

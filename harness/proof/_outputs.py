@@ -21,13 +21,17 @@ UNSEEN = r"['\\\s\x00-\x1f\x7f]"
 QUOTING = rf"(?:{UNSEEN}|\\[0-7]{{3}}|\\[a-zE])*"  # what bash may print between two characters of a value
 
 
+TELLING = re.compile(("(?m)" + "|".join(faults.TELLING)).encode())
+
+
 class OutputDigest:
-    """Head and tail of an output of any length, as plain text, and the digest of all of its bytes."""
+    """Head and tail of an output of any length, as plain text, with the first lines between them that explain a failure, and
+    the digest of all of its bytes."""
 
     begin = ""  # shell code to put before the command
 
     def __init__(self) -> None:
-        self.head, self.tail, self.length, self.hash = b"", b"", 0, hashlib.sha256()
+        self.head, self.middle, self.tail, self.length, self.hash = b"", b"", b"", 0, hashlib.sha256()
         self.plain = console.PlainOutput()
 
     def take(self, _: str, chunk: bytes) -> None:
@@ -37,12 +41,17 @@ class OutputDigest:
         self.length += len(chunk)
         room = receipts.HEAD_BYTES - len(self.head)
         self.head += chunk[:room]
-        self.tail = (self.tail + chunk[room:])[-receipts.TAIL_BYTES :]
+        rest = self.tail + chunk[room:]
+        self.tail, between = rest[-receipts.TAIL_BYTES :], self.middle + rest[: -receipts.TAIL_BYTES]
+        found = TELLING.search(between)
+        at = max((found.start() if found else len(between)) - receipts.MIDDLE_BYTES // 2, 0)
+        self.middle = between[at:][: receipts.MIDDLE_BYTES]
 
     def text(self) -> str:
         """The output as stored in a receipt; a cut states the number of omitted bytes."""
         self.take("stdout", b"")
-        return receipts.shortened(self.head, self.tail, self.length)
+        middle = self.middle if TELLING.search(self.middle) else b""
+        return receipts.shortened(self.head, middle, self.tail, self.length)
 
     def trace(self) -> str:
         """The trace as stored in a receipt."""

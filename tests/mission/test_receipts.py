@@ -99,10 +99,11 @@ def test_a_receipt_without_what_came_later_is_read(tmp_path: Path) -> None:
 
 def test_what_was_left_out_of_an_output_is_named() -> None:
     """Head and tail stay; a short output stays whole."""
-    assert receipts.shortened(b"all", b"", 3) == "all"
-    assert receipts.shortened(b"head", b"tail", 8) == "headtail"
-    assert receipts.shortened(b"head", b"tail", 1008) == "head\n[… 1000 bytes left out …]\ntail"
-    assert receipts.shortened("é".encode()[:1], b"", 1) == "\ufffd"
+    assert receipts.shortened(b"all", b"", b"", 3) == "all"
+    assert receipts.shortened(b"head", b"", b"tail", 8) == "headtail"
+    assert receipts.shortened(b"head", b"", b"tail", 1008) == "head\n[… 1000 bytes left out …]\ntail"
+    assert receipts.shortened(b"head", b"middle", b"tail", 1014) == "head\n[… 1000 bytes left out …]\nmiddle\n[…]\ntail"
+    assert receipts.shortened("é".encode()[:1], b"", b"", 1) == "\ufffd"
 
 
 @pytest.mark.parametrize(

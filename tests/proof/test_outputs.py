@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from harness.base import faults
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Check, Contract
 from harness.mission.receipts import Receipt
 from harness.process.confine import BUBBLEWRAP, LANDLOCK, Confinement, Glass, available
 from harness.process.landlock import abi
 from harness.proof import check_runs
-from harness.proof._outputs import TracedOutput
+from harness.proof._outputs import OutputDigest, TracedOutput
 from tests.missions import House
 from tests.planned import claim
 
@@ -52,6 +53,29 @@ def test_a_cut_counts_what_is_left_out_of_the_plain_text(place: CheckEnvironment
     red = fired(place, r"for ((i = 0; i < 900; i++)); do printf '\e[31m%09d\e[0m\n' $i; done; false")
     assert "\n[… 4904 bytes left out …]\n" in red.output
     assert "[0m" not in red.output and "31m" not in red.output
+
+
+@pytest.mark.parametrize("chunk", [64, 1000, 100_000])
+def test_a_failed_test_between_many_good_ones_is_kept(chunk: int) -> None:
+    """It is the reason, wherever the output arrives in two pieces; one that is only marked as TODO is not."""
+
+    def tap(number: int, ok: str = "ok", more: str = "") -> str:
+        return f"# Subtest: t{number}\n{ok} {number} - t{number}{more}\n  ---\n  duration_ms: 0.1\n  ...\n"
+
+    red = "# Error: Cannot find module 'x'\n" + "#     at y\n" * 60 + tap(90, "not ok")
+    lines = [
+        *map(tap, range(70)),
+        tap(70, "not ok", " # TODO"),
+        *map(tap, range(71, 90)),
+        red,
+        *map(tap, range(91, 190)),
+    ]
+    said = "".join([*lines, "# fail 1\n# duration_ms 1995\n"]).encode()
+    output = OutputDigest()
+    for at in range(0, len(said), chunk):
+        output.take("stdout", said[at : at + chunk])
+    assert faults.of_output(output.text()) == "not ok 90 - t90: Error: Cannot find module 'x'"
+    assert len(output.text().encode()) < 6400
 
 
 def test_the_setup_says_what_stayed_on_the_terminal(place: CheckEnvironment) -> None:
