@@ -109,10 +109,21 @@ def _claim(layout: Layout, claim: Claim, status: ClaimStatus, known: Proofs) -> 
     for number, check in enumerate(claim.checks, start=1):
         history = known.histories.get(index.key(claim.id, check.run), CheckHistory())
         lines += _command(check, f" {number}" if len(claim.checks) > 1 else "", claim)
-        lines += [f"    red    {_place(history.red)}", f"    green  {_place(history.green)}"]
+        since = ", red since before the plan" if check.guard and _red_before(layout, claim, check, known.log) else ""
+        lines += [
+            f"    red    {_place(history.red)}{'' if history.green else since}",
+            f"    green  {_place(history.green)}",
+        ]
         lines += _red_output(layout, claim, check, history)
     lines += [f"  look twice: {sign}" for sign in index.signs_about(claim, known.histories)]
     return lines + [_entry(entry) for entry in _entries(claim, known.log)]
+
+
+def _red_before(layout: Layout, claim: Claim, check: Check, log: list[ContractChange]) -> bool:
+    """Whether the check was red in the run of the plan that brought it."""
+    brought = next((one.by for one in _entries(claim, log) if one.new and check in one.new.checks), "")
+    fired = receipts.of_run(layout, brought) if brought else []
+    return any(one.command == check.run and one.phase == "before" and not one.green for one in fired)
 
 
 def _entries(claim: Claim, log: list[ContractChange]) -> list[ContractChange]:

@@ -79,7 +79,7 @@ def fire_with_retry(check: Check, claim: Claim, phase: str, place: CheckEnvironm
     """Fire a check, and a red one once more, traced. A check can tell that it is traced, so a green result then only makes it
     flaky, and a third one decides. One that changed a test is red."""
     first = fire(check, claim, phase, place)
-    if first.green or first.reason or place.fault:
+    if first.green or first.reason or place.fault or (phase == "before" and first.exit is None):
         return first
     traced = fire(check, claim, phase, place, traced=True)
     if not traced.green:
@@ -147,11 +147,11 @@ def fire_all(claims: list[Claim], phase: str, place: CheckEnvironment, path: str
 def fire_each(
     pairs: list[tuple[Claim, Check]], phase: str, place: CheckEnvironment, path: str = ""
 ) -> Iterator[Receipt]:
-    """Fire these checks in order; in phase `before` once, in other phases a red one once more."""
+    """Fire these checks in order, a red one once more; in phase `before` only a red guard whose time did not run out."""
     record = files.TranscriptFile(path) if path else None
     try:
         for claim, check in pairs:
-            receipt = (fire if phase == "before" else fire_with_retry)(check, claim, phase, place)
+            receipt = (fire if phase == "before" and not check.guard else fire_with_retry)(check, claim, phase, place)
             if record:
                 record.write(receipts.render([receipt]))
                 record.sync()

@@ -22,7 +22,12 @@ from harness.state.state import State
 
 BEFORE_SECONDS = 60
 NO_REPLY = "The planner gave no reply"
-EARLY = "make it a guard, or test what the feature brings"
+SOON = "a check of {0.claim} is green already, on today's tree: make it a guard, or test what the feature brings\n    {0.command}"
+RED_GUARD = (
+    "a guard of {0.claim} is red already, on today's tree: narrow it, drop it, or make its repair a feature of the plan\n"
+    "    {0.command}\n    {0.fault}"
+)
+GUARDS_ALONE = "guards alone prove nothing, so DONE will wait until a person accepts {}"
 IN_FORCE = "The contract's "
 BROUGHT = "The plan is rejected for the setup that it brings; leave it out if no check needs it. Its "
 
@@ -56,12 +61,12 @@ def red_first(
     layout: Layout, made: Draft, place: CheckEnvironment, path: str, role: str, reported: frozenset[str] | None = None
 ) -> None:
     """Red before green: run every new check on the present tree, once per run; the receipts (phase before) go to
-    `path`. Raises RequestRefused for a red setup, and for checks other than guards that are green already. A check
-    `reported` in this run (None: the agent still works), or in the last run of `role`, is accepted when repeated; its
-    claim stays unproven.
+    `path`. Raises RequestRefused for a red setup, for guards that are red, twice in a row, and for other checks that are
+    green already. A check `reported` in this run (None: the agent still works), or in the last run of `role`, is accepted
+    when repeated; its claim stays unproven.
     """
     fired = receipts.load(path)
-    known = {*(reported or ()), *(receipt.command for receipt in [*fired, *_last_round(layout, role)] if receipt.green)}
+    known = {*(reported or ()), *_to_report([*fired, *_last_round(layout, role)])}
     done = {(receipt.claim, receipt.command) for receipt in fired}
     place = place if reported is None else tampering.watched(place, made.contract)
     fault = check_runs.setup_once(layout, made.contract, place)
@@ -76,8 +81,14 @@ def red_first(
         short = [service.replace(seconds=min(service.seconds, BEFORE_SECONDS)) for service in made.contract.services]
         with services.RunningServices(short, place) as up:
             fired += check_runs.fire_each(pairs, "before", up, path)
-    early = [receipt for receipt in fired if receipt.green and not receipt.guard and receipt.command not in known]
-    _refuse([f"a check of {one.claim} is green already, on today's tree: {EARLY}\n    {one.command}" for one in early])
+    _refuse([fault for check, fault in _to_report(fired).items() if check not in known])
+
+
+def _to_report(fired: list[Receipt]) -> dict[str, str]:
+    """{command: what a planner learns of it once}: checks that are green already, and guards that are red. A guard that could
+    not run, or not to its end in BEFORE_SECONDS, is not red."""
+    ran = [one for one in fired if one.exit not in (None, receipts.NOT_FIRED)]
+    return {one.command: (RED_GUARD if one.guard else SOON).format(one) for one in ran if one.green != one.guard}
 
 
 def _last_round(layout: Layout, role: str) -> list[Receipt]:
@@ -88,14 +99,14 @@ def _last_round(layout: Layout, role: str) -> list[Receipt]:
 
 
 def _reported(run: OpenRun) -> frozenset[str]:
-    """Commands that `harness reply` found green in this run. Removes its receipts, which the planner's agent could have
+    """Commands that `harness reply` reported in this run. Removes its receipts, which the planner's agent could have
     written: every check that lands runs again after the agent has ended."""
     try:
         fired = receipts.load(run.paths.receipts)
     except BrokenFile:
         fired = []  # the agent wrote it
     State(run.layout).remove(names.of_run(run.id, names.RECEIPTS))
-    return frozenset(receipt.command for receipt in fired if receipt.green)
+    return frozenset(_to_report(fired))
 
 
 def escalate_setup(run: OpenRun, setup: str, fault: str) -> None:
@@ -174,6 +185,11 @@ def _as_of_now(run: OpenRun, review: PlanReview) -> Draft:
 def _land(run: OpenRun, made: Draft) -> None:
     outcome = run.outcome
     outcome.decision.accepted = True
+    new = [entry.new for entry in made.log if entry.new and entry.new.checks and not entry.new.manual]
+    if alone := [claim.id for claim in new if all(check.guard for check in claim.checks)] * (
+        run.settings.guards != "accept"
+    ):
+        outcome.reason = "; ".join(filter(None, [GUARDS_ALONE.format(", ".join(alone)), outcome.reason]))
     _replanned(run, made)
     move_green(made, receipts.load(run.paths.receipts))
     outcome.features = made.features

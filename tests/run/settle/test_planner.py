@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from harness.base.errors import RequestRefused
+from harness.commands import why
 from harness.mission import contract_log, features, issues, receipts, runs
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Check, Contract
@@ -330,6 +331,65 @@ def test_a_guard_may_be_green(house: House) -> None:
     assert planned(house, **value)["accepted"] is True
     assert [(one.guard, one.green) for one in before(house)] == [(True, True), (False, False)]
     assert house.feature("F-002").status == "todo"
+
+
+GUARD = {"run": "echo the suite is broken; test -f fixed", "guard": True}
+
+
+def test_a_guard_that_is_red_before_any_work_goes_back_once_with_its_reason(house: House) -> None:
+    """The planner may narrow it, drop it or plan its repair; sent again it lands, and `why` says since when it is red."""
+    lay(house, [OLD])
+    value = patch(row("F-002"), contract=[told("VAL-002", GUARD, "test -f new")])
+    result = planned(house, **value)
+    assert result["accepted"] is False
+    said = "a guard of VAL-002 is red already, on today's tree: narrow it, drop it, or make its repair a feature of the plan"
+    assert f"{said}\n    {GUARD['run']}\n    the suite is broken" in result["reason"]
+    assert said in prompt_of(house, "planner")
+    assert planned(house, **value)["accepted"] is True
+    assert [(one.guard, one.exit) for one in before(house)] == [(True, 1), (False, 1)]
+    red, check = (line for line in why.explain(house.layout, "VAL-002") if line.startswith("    red "))
+    assert (red.endswith(", red since before the plan"), "since" in check) == (True, False)
+    worked(house, {"run": "touch fixed"}, reply(status="implemented", summary="s"))
+    role(house, "validator", "F-002")
+    assert not any("red since" in line for line in why.explain(house.layout, "VAL-002"))
+
+
+@pytest.mark.parametrize("run", ["test -f .once || { touch .once; exit 1; }", "test -f main.py && sleep 30"])
+def test_a_guard_that_is_red_once_or_runs_out_of_time_does_not_go_back(
+    house: House, monkeypatch: pytest.MonkeyPatch, run: str
+) -> None:
+    """It may depend on chance, or be good in its own time."""
+    monkeypatch.setattr(planner, "BEFORE_SECONDS", 1)
+    lay(house, [OLD])
+    value = patch(row("F-002"), contract=[told("VAL-002", {"run": run, "guard": True}, "test -f new")])
+    assert planned(house, **value)["accepted"] is True
+
+
+def test_a_live_planner_learns_of_a_red_guard_and_may_stand_by_it(house: House) -> None:
+    """The second identical reply in a run lands."""
+    lay(house, [OLD])
+    value = patch(row("F-002"), contract=[told("VAL-002", GUARD, "test -f new")])
+    send = f"echo '{json.dumps(value)}' | harness reply -"
+    house.script("planner", {"run": f"{send} >$TMPDIR/said 2>&1 && exit 9; grep 'is red already' $TMPDIR/said; {send}"})
+    assert house.role("planner").code == 0, house.result()
+    assert house.result()["accepted"] is True
+
+
+@pytest.mark.parametrize(("guards", "shown"), [("ask", True), ("accept", False)])
+def test_claims_with_guards_alone_are_named_when_the_plan_comes(house: House, guards: str, shown: bool) -> None:
+    """In the result and in the line that run.sh prints, unless the configuration accepts them; others are not."""
+    lay(house, [OLD])
+    house.config('agent = "scripted"', f'[proof]\nguards = "{guards}"')
+    alone, manual = told("VAL-002", {"run": "test -f main.py", "guard": True}), told("VAL-004", manual=True)
+    both = told("VAL-003", {"run": "test -f main.py", "guard": True}, "test -f new")
+    house.script(
+        "planner",
+        reply(**patch(row("F-002", claims=["VAL-002", "VAL-003", "VAL-004"]), contract=[alone, both, manual])),
+    )
+    said = "guards alone prove nothing, so DONE will wait until a person accepts VAL-002"
+    assert (said in house.role("planner").out) == shown
+    assert house.result()["accepted"] is True
+    assert house.result()["reason"] == said * shown
 
 
 def test_a_feature_whose_every_check_is_green_goes_straight_to_its_validation(house: House) -> None:
