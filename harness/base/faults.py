@@ -96,8 +96,7 @@ def _whole(said: str, before: list[str], lines: list[str]) -> str:
 
 
 def _of_tap(before: list[str], lines: list[str]) -> str:
-    """The error of the failed test in the first of the lines. If that has no stack, it is about a whole file: the exception in
-    the comments above."""
+    """The error of the failed test in the first line; of a whole file, which has no stack, the exception in comments above."""
     block = re.match(BLOCK, "\n".join(lines)) or [""] * 3
     error, comments = re.search(ERROR, block[2]), takewhile(lambda line: line.startswith("#"), reversed(before))
     said = re.sub(r"^\|-? |^(['\"`])(.*)\1$", r"\2", _message((error[2] if error else "").split("\n")))

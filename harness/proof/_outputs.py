@@ -16,12 +16,10 @@ BEGIN = r"if ((BASH_VERSINFO > 4)) && exec 243>&2 2>&1; then BASH_XTRACEFD=243 P
 MARK = b"\x1e"
 MAX_COMMANDS, COMMAND_BYTES = 1024, 4096  # kept until secrets are masked
 LINE_CHARS, TRACE_CHARS = 200, 2048
+TELLING = re.compile(("(?m)" + "|".join(faults.TELLING)).encode())
 SHORTEST, LONGEST = 4, 256  # characters of a value that is masked; behind a longer one the command is cut off
 UNSEEN = r"['\\\s\x00-\x1f\x7f]"
 QUOTING = rf"(?:{UNSEEN}|\\[0-7]{{3}}|\\[a-zE])*"  # what bash may print between two characters of a value
-
-
-TELLING = re.compile(("(?m)" + "|".join(faults.TELLING)).encode())
 
 
 class OutputDigest:
@@ -50,8 +48,7 @@ class OutputDigest:
     def text(self) -> str:
         """The output as stored in a receipt; a cut states the number of omitted bytes."""
         self.take("stdout", b"")
-        middle = self.middle if TELLING.search(self.middle) else b""
-        return receipts.shortened(self.head, middle, self.tail, self.length)
+        return receipts.shortened(self.head, self.middle * bool(TELLING.search(self.middle)), self.tail, self.length)
 
     def trace(self) -> str:
         """The trace as stored in a receipt."""
