@@ -21,6 +21,7 @@ RUNS_SHOWN = 8
 MIN_ID_CHARS = 7  # of a commit
 MAX_CHECK_LINES = 8  # of a check, after its first line
 LAST_LINES = 8  # of a red output
+SINCE = ", red since before the plan"
 WIDTH, CONTINUED = 90, " " * 11  # of these lines; indent of continuation lines
 
 
@@ -109,11 +110,8 @@ def _claim(layout: Layout, claim: Claim, status: ClaimStatus, known: Proofs) -> 
     for number, check in enumerate(claim.checks, start=1):
         history = known.histories.get(index.key(claim.id, check.run), CheckHistory())
         lines += _command(check, f" {number}" if len(claim.checks) > 1 else "", claim)
-        since = ", red since before the plan" if check.guard and _red_before(layout, claim, check, known.log) else ""
-        lines += [
-            f"    red    {_place(history.red)}{'' if history.green else since}",
-            f"    green  {_place(history.green)}",
-        ]
+        old = check.guard and not history.green and _red_before(layout, claim, check, known.log)
+        lines += [f"    red    {_place(history.red)}{SINCE * old}", f"    green  {_place(history.green)}"]
         lines += _red_output(layout, claim, check, history)
     lines += [f"  look twice: {sign}" for sign in index.signs_about(claim, known.histories)]
     return lines + [_entry(entry) for entry in _entries(claim, known.log)]

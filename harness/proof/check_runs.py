@@ -47,7 +47,9 @@ def fire(check: Check, claim: Claim, phase: str, place: CheckEnvironment, traced
     else:
         if place.watch:
             place.watch.begin_check(claim.id)
-        code = _exit_code(run_shell(check.run, place, check.seconds or place.seconds, output))
+        ended = run_shell(check.run, place, check.seconds or place.seconds, output)
+        exited = ended.exit if ended.exit is not None else 128 + (ended.signal or 0)
+        code = exited if ended.cause == "exit" else None
     text = output.text()
     receipt = Receipt(
         claim=claim.id,
@@ -67,12 +69,6 @@ def fire(check: Check, claim: Claim, phase: str, place: CheckEnvironment, traced
         trace=output.trace(),
     )
     return place.watch.examined(receipt) if place.watch and not place.fault else receipt
-
-
-def _exit_code(ended: supervise.ChildEnd) -> int | None:
-    if ended.cause != "exit":
-        return None
-    return ended.exit if ended.exit is not None else 128 + (ended.signal or 0)
 
 
 def fire_with_retry(check: Check, claim: Claim, phase: str, place: CheckEnvironment) -> Receipt:

@@ -23,10 +23,7 @@ from harness.state.state import State
 BEFORE_SECONDS = 60
 NO_REPLY = "The planner gave no reply"
 SOON = "a check of {0.claim} is green already, on today's tree: make it a guard, or test what the feature brings\n    {0.command}"
-RED_GUARD = (
-    "a guard of {0.claim} is red already, on today's tree: narrow it, drop it, or make its repair a feature of the plan\n"
-    "    {0.command}\n    {0.fault}"
-)
+RED = "a guard of {0.claim} is red on today's tree: narrow it, drop it, or plan its repair\n    {0.command}\n    {0.fault}"
 GUARDS_ALONE = "guards alone prove nothing, so DONE will wait until a person accepts {}"
 IN_FORCE = "The contract's "
 BROUGHT = "The plan is rejected for the setup that it brings; leave it out if no check needs it. Its "
@@ -88,7 +85,7 @@ def _to_report(fired: list[Receipt]) -> dict[str, str]:
     """{command: what a planner learns of it once}: checks that are green already, and guards that are red. A guard that could
     not run, or not to its end in BEFORE_SECONDS, is not red."""
     ran = [one for one in fired if one.exit not in (None, receipts.NOT_FIRED)]
-    return {one.command: (RED_GUARD if one.guard else SOON).format(one) for one in ran if one.green != one.guard}
+    return {one.command: (RED if one.guard else SOON).format(one) for one in ran if one.green != one.guard}
 
 
 def _last_round(layout: Layout, role: str) -> list[Receipt]:
@@ -185,10 +182,9 @@ def _as_of_now(run: OpenRun, review: PlanReview) -> Draft:
 def _land(run: OpenRun, made: Draft) -> None:
     outcome = run.outcome
     outcome.decision.accepted = True
-    new = [entry.new for entry in made.log if entry.new and entry.new.checks and not entry.new.manual]
-    if alone := [claim.id for claim in new if all(check.guard for check in claim.checks)] * (
-        run.settings.guards != "accept"
-    ):
+    new = (one.new for one in made.log if one.new and one.new.checks)
+    alone = [claim.id for claim in new if all(check.guard for check in claim.checks)]
+    if alone and run.settings.guards != "accept":
         outcome.reason = "; ".join(filter(None, [GUARDS_ALONE.format(", ".join(alone)), outcome.reason]))
     _replanned(run, made)
     move_green(made, receipts.load(run.paths.receipts))

@@ -342,7 +342,7 @@ def test_a_guard_that_is_red_before_any_work_goes_back_once_with_its_reason(hous
     value = patch(row("F-002"), contract=[told("VAL-002", GUARD, "test -f new")])
     result = planned(house, **value)
     assert result["accepted"] is False
-    said = "a guard of VAL-002 is red already, on today's tree: narrow it, drop it, or make its repair a feature of the plan"
+    said = "a guard of VAL-002 is red on today's tree: narrow it, drop it, or plan its repair"
     assert f"{said}\n    {GUARD['run']}\n    the suite is broken" in result["reason"]
     assert said in prompt_of(house, "planner")
     assert planned(house, **value)["accepted"] is True
@@ -370,7 +370,7 @@ def test_a_live_planner_learns_of_a_red_guard_and_may_stand_by_it(house: House) 
     lay(house, [OLD])
     value = patch(row("F-002"), contract=[told("VAL-002", GUARD, "test -f new")])
     send = f"echo '{json.dumps(value)}' | harness reply -"
-    house.script("planner", {"run": f"{send} >$TMPDIR/said 2>&1 && exit 9; grep 'is red already' $TMPDIR/said; {send}"})
+    house.script("planner", {"run": f"{send} >$TMPDIR/said 2>&1 && exit 9; grep 'is red on' $TMPDIR/said; {send}"})
     assert house.role("planner").code == 0, house.result()
     assert house.result()["accepted"] is True
 
