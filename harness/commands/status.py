@@ -13,7 +13,7 @@ from harness.git import refs, repository
 from harness.git.landing import HELD
 from harness.git.repository import BRANCHES
 from harness.mission import contract_log, features, issues, lease, mission, runs
-from harness.mission.features import TRIES, TRIES_REPLANNED, Feature
+from harness.mission.features import Feature
 from harness.process.confine import LANDLOCK
 from harness.proof import index
 from harness.proof.index import ClaimStatus, Proofs
@@ -103,13 +103,12 @@ def _unconfined(results: Iterable[runs.RunResult]) -> str:
 
 
 def _row(feature: Feature, proven: set[str], last: str) -> dict[str, Any]:
-    tries = TRIES_REPLANNED if feature.replanned else TRIES
     return {
         "id": feature.id,
         "title": feature.title,
         "status": feature.status,
         "attempts": feature.attempts,
-        "tries": tries,
+        "tries": feature.tries,
         "claims": len(feature.claims),
         "proven": sum(claim in proven for claim in feature.claims),
         "depends_on": feature.depends_on,

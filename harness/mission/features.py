@@ -160,9 +160,14 @@ class Feature(Record):
         return list(dict.fromkeys(note["key"] for note in self.notes if note["kind"] == "set"))
 
     @property
+    def tries(self) -> int:
+        """The attempts before that, with those made."""
+        return TRIES_REPLANNED if self.replanned else TRIES
+
+    @property
     def tries_left(self) -> int:
         """The judged attempts left before the feature needs a planner or a person."""
-        return (TRIES_REPLANNED if self.replanned else TRIES) - self.attempts
+        return self.tries - self.attempts
 
 
 _last: list[tuple[bytes | None, list[dict[str, Any]], list[bytes]]] = [(None, [], [])]

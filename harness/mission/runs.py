@@ -48,7 +48,7 @@ class RunContext(Record):
     """The state when the run opened. `untracked`: {path: sha256, or size:mtime of a large or unreadable file}; `dirty`: {tracked
     path that differed from HEAD: object with its content, "" if the file was gone}; `version`: of the harness; `folder`: the
     run's worktree, "" for the project folder; `temporary`: the place of its temporary folders; `confined`: its tier of
-    confinement; `started`: by the `loop`, by `hand`, or by hand `again`, "" in older records; `ignored` by git then, or None."""
+    confinement; `started`: by the `loop`, by `hand`, or by hand `again`; `ignored` by git then; `tries` of its feature."""
 
     run: str
     role: str
@@ -74,6 +74,7 @@ class RunContext(Record):
     temporary: str = ""
     started: str = ""
     ignored: list[str] | None = None
+    tries: int = 0
 
 
 class Totals(Record):

@@ -51,4 +51,5 @@ def _work(run: OpenRun, feature: Feature, receipts: list[Receipt]) -> str:
     red = list(dict.fromkeys(one.claim for one in receipts if not one.green))
     before = "Mend the red setup first. " if run.outcome.checks.setup_fault else ""
     last = f"The last time {', '.join(red)} was red. " if red else ""
-    return f"{before}Build {feature.id} now, as SPEC.md says, and leave nothing out. {last}Each check above must become green."
+    now = f"{before}Build {feature.id} now (attempt {feature.attempts + 1} of {feature.tries})"
+    return f"{now}, as SPEC.md says, and leave nothing out. {last}Each check above must become green."

@@ -380,6 +380,7 @@ def _context(want: RunRequest, terms: Terms, configured: list[str], feature: Fea
         at=terms.since,
         agent=configured,
         attempt=feature.attempts + 1 if feature else 1,
+        tries=feature.tries if feature else 0,
         before=feature.status if feature else "",
         **tree.position.asdict(),
         folder=tree.folder,

@@ -26,12 +26,13 @@ def test_the_last_words_of_a_prompt_say_what_is_due(one: House) -> None:
     """For each role; of a worker with what was red last."""
     assert (
         due(one, "worker")
-        == "Build F-001 now, as SPEC.md says, and leave nothing out. Each check above must become green."
+        == "Build F-001 now (attempt 1 of 3), as SPEC.md says, and leave nothing out. Each check above must become green."
     )
     assert due(one, "validator").startswith("Try to break F-001 now")
     assert due(one, "curator").startswith("Answer with the operations")
     worked(one, {"run": "touch other"})
     validated(one)
+    assert due(one, "worker").startswith("Build F-001 now (attempt 2 of 3), as")
     assert due(one, "worker").endswith("The last time VAL-1 was red. Each check above must become green.")
 
 
