@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from harness.agents.base import AgentEvent, AgentFailure, AgentSuccess
-from harness.base import encoding, redaction
+from harness.base import encoding, faults, redaction
 from harness.mission.usage import MAX_COUNT, REPORTED, Usage, plus
 from harness.process.supervise import ChildEnd
 
@@ -22,7 +22,7 @@ DID_CHARS = NAME_CHARS = 200
 REASON_CHARS = 400
 LAST_WORDS_CHARS = 200
 REFUSED = "it gave up at a tool that it was not allowed to use; see trust in config.toml"
-ENDED = re.compile(r"(Exit code|exit|signal) \d+.*\n?")  # a line before the output of a command
+ENDED = re.compile(r"(?:Exit code|(exit|signal)) (\d+).*\n?")  # a line before the output of a command
 SO_FAR = {"so_far": True}  # replaces the vendor's block, which grows with each message; the raw events keep it
 
 
@@ -88,12 +88,19 @@ class AnswerState:
         words = f"{what} {' '.join(str(value) for value in values[:1])}"[:DID_CHARS]
         return AgentEvent(kind="did", text=clean(" ".join(words.split("\n"))))
 
-    def ran(self, call: object, failed: bool, output: object) -> None:
-        """Record the result of a tool call, if that was a command."""
-        lines = map(str.strip, ENDED.sub("", str(output), count=1).split("\n"))
-        line = clean(next(filter(None, lines), "")[:REASON_CHARS])
+    def ran(self, call: object, failed: bool | None, output: object, code: object = None) -> AgentEvent:
+        """The result of a tool call: a line with its exit and what it says, then its output. `failed` None: unknown."""
+        text = clean("\n".join(str(one.get("text", "")) for one in mappings(output)) or str(output or ""))
+        ended = ENDED.match(text)
+        body = text[ended.end() :] if ended else text
+        line = next(filter(None, map(str.strip, body.split("\n"))), "")[:REASON_CHARS]
         if call in self.commands:
             self.failing = line if failed and self.failing in (None, line) else ""
+        how = f"{ended[1] or 'exit'} {ended[2]}" if ended else f"exit {count(code)}" if count(code) is not None else ""
+        how = how or {True: "failed", False: "ok", None: ""}[failed]
+        said = line if failed is False else faults.of_output(body)
+        more = f"\n{body}".rstrip() if body.strip() != said else ""
+        return AgentEvent(kind="result", text=(f"{how}  {said[:DID_CHARS]}".strip() or "no output") + more)
 
     def waits(self, why: str) -> Iterator[AgentEvent]:
         """Record a retry: the vendor is unreachable. No end and no sign of life; only a new reason yields an event."""

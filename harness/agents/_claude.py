@@ -45,7 +45,7 @@ def read(row: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent | Agen
         yield from _message(mapping(row.get("message")), answer)
     elif kind == "user":
         for block in mappings(mapping(row.get("message")).get("content")):
-            answer.ran(block.get("tool_use_id"), block.get("is_error") is True, block.get("content"))
+            yield answer.ran(block.get("tool_use_id"), block.get("is_error") is True, block.get("content"))
     elif kind == "rate_limit_event" and info.get("status") == "rejected":
         answer.until = when(info.get("resetsAt"))
         yield answer.failed("limit", f"{info.get('rateLimitType', 'usage')} limit")

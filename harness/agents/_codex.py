@@ -49,7 +49,9 @@ def read(row: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent | Agen
     elif kind == "item.started" and item.get("type") == "command_execution":
         yield answer.does("run", {"command": item.get("command")}, item.get("id"))
     elif kind == "item.completed" and item.get("type") == "command_execution":
-        answer.ran(item.get("id"), item.get("exit_code") != 0, item.get("aggregated_output"))
+        yield answer.ran(
+            item.get("id"), item.get("exit_code") != 0, item.get("aggregated_output"), item.get("exit_code")
+        )
     elif kind == "item.completed" and item.get("type") == "file_change":
         yield answer.does("edit", [one.get("path") for one in item.get("changes") or []])
     elif kind == "item.completed" and item.get("type") == "agent_message":

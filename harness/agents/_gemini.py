@@ -35,6 +35,9 @@ def read(row: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent | Agen
         answer.knows(model=row.get("model"), session=row.get("session_id"))
     elif kind == "tool_use":
         yield answer.does(str(row.get("tool_name")), row.get("parameters"))
+    elif kind == "tool_result":  # `success` is that of the tool: a command may have failed
+        told = mapping(row.get("error")).get("message") or row.get("output")
+        yield answer.ran(row.get("tool_id"), row.get("status") == "error" or None, told)
     elif kind == "result":
         yield from _result(row, answer)
 

@@ -44,9 +44,9 @@ def read(row: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent | Agen
         yield answer.says(str(part["text"]))
     elif kind == "tool_use":
         state, call = mapping(part.get("state")), part.get("callID")
-        failed = state.get("status") == "error" or mapping(state.get("metadata")).get("exit") not in (0, None)
+        failed, code = state.get("status") == "error", mapping(state.get("metadata")).get("exit")
         yield answer.does(str(part.get("tool")), state.get("input"), call)
-        answer.ran(call, failed, state.get("error") or state.get("output"))
+        yield answer.ran(call, failed or code not in (0, None), state.get("error") or state.get("output"), code)
     elif kind == "step_finish":
         answer.given_up = part.get("reason") == "tool-calls"  # a step must follow a tool call
         yield _used(part, answer)

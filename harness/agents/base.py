@@ -92,10 +92,10 @@ class ExecutionContext(Record):
 
 
 class AgentEvent(Record):
-    """An event: `said` (a message of the agent), `saying` (a piece of a message in progress), `whole` (such a message,
-    once complete), `did` (an action, in a few words), `output` (of a program that it ran, or its stderr), `waits`
-    (output while its vendor is unreachable), `usage` (the vendor's counts so far, a Usage as JSON), `raw` (a vendor's
-    event, unchanged), or `tick` (nothing new; a chance to redraw)."""
+    """An event: `said` (a message of the agent), `saying` (a piece of a message in progress), `whole` (such a message, once
+    complete), `did` (an action, in a few words), `result` (of an action: one line, then its output), `output` (of a program that
+    it ran, or its stderr), `waits` (output while its vendor is unreachable), `usage` (the vendor's counts so far, a Usage as
+    JSON), `raw` (a vendor's event, unchanged), or `tick` (nothing new; a chance to redraw)."""
 
     kind: str
     text: str = ""

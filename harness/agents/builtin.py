@@ -142,7 +142,7 @@ def read(row: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent | Agen
         yield answer.does(str(row.get("name")), mapping(row.get("arguments")), row.get("id"))
     elif kind == "result":
         text = str(row.get("text", ""))
-        answer.ran(row.get("id"), row.get("failed") is True or text.startswith(FAILED), text)
+        yield answer.ran(row.get("id"), row.get("failed") is True or text.startswith(FAILED), text)
     elif kind == "waits":
         yield from answer.waits(str(row.get("why", "")))
     elif kind == "usage":

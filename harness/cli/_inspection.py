@@ -76,11 +76,12 @@ def runs_show(of: str, prompt: bool, as_json: bool) -> None:
 @click.command()
 @click.argument("what", metavar="[RUN|FEATURE|ROLE|MISSION]", default="")
 @click.option("-f", "follow", is_flag=True, help="Follow the run to its end; without a name, also the next runs.")
+@click.option("-v", "--verbose", "whole", is_flag=True, help="With all that came back of each tool call.")
 @as_json
-def log(what: str, follow: bool, as_json: bool) -> None:
+def log(what: str, follow: bool, whole: bool, as_json: bool) -> None:
     """Show what an agent says and does, live or later; MISSION/RUN if archived. Default: the open run, else the newest one
     with a transcript."""
-    transcripts.log(here(), what, follow, as_json)
+    transcripts.log(here(), what, follow, as_json, whole)
 
 
 @click.command()

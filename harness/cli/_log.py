@@ -22,29 +22,30 @@ from harness.workplace import mission_lock
 
 BLOCK = 65536
 POLL_SECONDS = 0.2
-MARKS = {"said": "says", "did": "does", "output": "   |"}
+MARKS = {"said": "says", "did": "does", "result": "", "output": "   |"}
 
 
-def log(layout: Layout, what: str, follow: bool, as_json: bool) -> None:
-    """Show the log of the run `what` (see `find`; also of an archived mission), with `follow` to its end, without a name also
-    of the next runs."""
+def log(layout: Layout, what: str, follow: bool, as_json: bool, whole: bool) -> None:
+    """Show the log of the run `what` (see `find`; also of an archived mission) or of all runs of a feature, with `follow` to
+    its end, without a name also of the next runs; `whole`: with what came back of tool calls."""
     if follow and as_json:
         raise errors.UsageFault("--json prints one value and -f does not end: use one of them.")
     layout, what = run_lookup.within(layout, what)
     mission.check_format(layout)
     if as_json:
         _values.echo(value(layout, find(layout, what)))
-    elif follow and not what:
-        follow_mission(layout)
-    else:
-        _follow(layout, [find(layout, what)], follow)
+        return
+    every = follow and not what  # until neither run.sh nor a run is alive
+    wanted = [one.run for one in lease.alive(layout)] if every else _of_feature(layout, what)
+    known = wanted or ([] if every and mission_lock.looping(layout) else [find(layout, what)])
+    _follow(layout, known, follow, whole, every)
 
 
 class TranscriptReader:
     """Reads a growing transcript; `shown`: a row for people has arrived, `asked`: an agent was called."""
 
-    def __init__(self, layout: Layout, run_id: str) -> None:
-        self.layout, self.run_id, self.path = layout, run_id, layout.run(run_id).stream
+    def __init__(self, layout: Layout, run_id: str, whole: bool = False) -> None:
+        self.layout, self.run_id, self.path, self.whole = layout, run_id, layout.run(run_id).stream, whole
         self.offset, self.rest = 0, b""
         self.shown = self.asked = False
 
@@ -106,29 +107,31 @@ def find(layout: Layout, what: str) -> str:
     )
 
 
-def follow_mission(layout: Layout) -> None:
-    """Follow the open run, or the newest, and every next one, until neither run.sh nor a run is alive."""
-    alive = [one.run for one in lease.alive(layout)]
-    _follow(layout, alive or ([] if mission_lock.looping(layout) else [find(layout, "")]), follow=True, every=True)
+def _of_feature(layout: Layout, feature: str) -> list[str]:
+    """All runs of a feature, oldest first, those of its worker before the others."""
+    mine = [(one.run, one.role) for one in runs.finished(layout) if feature and one.feature == feature][::-1]
+    mine += [(one.run, one.role) for one in lease.alive(layout) if feature and one.feature == feature]
+    return [run_id for run_id, _ in sorted(mine, key=lambda one: one[1] != roles.due(layout)["commits"])]
 
 
-def _follow(layout: Layout, wanted: list[str], follow: bool, every: bool = False) -> None:
+def _follow(layout: Layout, wanted: list[str], follow: bool, whole: bool, every: bool) -> None:
     """Show these runs to their ends; with `every` also those that start meanwhile."""
     old = set(State(layout).list(names.RUNS)) - set(wanted)
-    readers = {run_id: TranscriptReader(layout, run_id) for run_id in wanted}
+    readers = {run_id: TranscriptReader(layout, run_id, whole) for run_id in wanted}
     above, first = "", True
     while True:
         more = every and mission_lock.looping(layout)
         if every:
             begun = [name for name in State(layout).list(names.RUNS) if name not in old and name not in readers]
-            readers |= {name: TranscriptReader(layout, name) for name in begun}
+            readers |= {name: TranscriptReader(layout, name, whole) for name in begun}
         for run_id, reader in list(readers.items()):
             over = not follow or reader.over()
             above = _show(reader, above, over or first)
             if over:
                 old.add(run_id)
                 del readers[run_id]
-                _show_end(layout, run_id, every)
+                if every and (result := runs.result(layout, run_id)):
+                    console.print_line(steps.line_of(result))
         if not readers and not more:
             return
         first = False
@@ -139,7 +142,7 @@ def _show(reader: TranscriptReader, above: str, explain: bool) -> str:
     """Show new rows below the name of the run, or why there are none; returns the run whose name was shown last."""
     for row in reader.rows():
         above = _named(reader, above)
-        _echo_row(row)
+        _echo_row(row, reader.whole)
     if explain and not reader.shown and os.path.exists(reader.layout.run(reader.run_id).context):
         above = _named(reader, above)
         console.print_line(f"        ({console.sanitise(reader.why_empty())})")
@@ -147,23 +150,19 @@ def _show(reader: TranscriptReader, above: str, explain: bool) -> str:
 
 
 def _named(reader: TranscriptReader, above: str) -> str:
-    """Show the name of the run, unless it is shown `above`; returns the name."""
+    """Show the name of the run with its attempt at a feature, unless it is shown `above`; returns the name."""
     if above != reader.run_id:
-        console.print_line(f"== {reader.run_id}")
+        made = runs.context(reader.layout, reader.run_id)
+        more = f"  attempt {made.attempt} of {made.tries}" if made.attempt <= made.tries else ""
+        console.print_line(f"== {reader.run_id}{more}")
     return reader.run_id
 
 
-def _show_end(layout: Layout, run_id: str, every: bool) -> None:
-    result = runs.result(layout, run_id) if every else None
-    if result:
-        console.print_line(steps.line_of(result))
-
-
-def _echo_row(row: Row | bytes) -> None:
+def _echo_row(row: Row | bytes, whole: bool) -> None:
     if isinstance(row, bytes):  # torn by a crash, or foreign
         console.print_line(f"      ? not valid: {console.sanitise(row.decode('utf-8', 'replace'))}")
         return
-    for text in row.text.rstrip("\n").split("\n"):
+    for text in row.text.rstrip("\n").split("\n")[: None if whole or row.kind != "result" else 1]:
         console.print_line(f"{row.at:7.1f} {MARKS.get(row.kind, row.kind)} {text}")
 
 
@@ -173,5 +172,5 @@ def value(layout: Layout, run_id: str) -> dict[str, Any]:
     rows = [row.asdict() for row in reader.rows() if isinstance(row, Record)]
     context = runs.context(layout, run_id)
     why = "" if reader.shown else reader.why_empty()
-    head = {"run": run_id, "role": context.role, "feature": context.feature, "over": reader.over()}
-    return {**head, "why": why, "rows": rows}
+    head = {name: getattr(context, name) for name in ("run", "role", "feature", "attempt", "tries")}
+    return {**head, "over": reader.over(), "why": why, "rows": rows}

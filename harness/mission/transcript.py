@@ -27,7 +27,7 @@ MAX_TEXT_BYTES = 16 * MIB
 CUT = "[… {} bytes cut …]"
 MAX_STREAM_BYTES = 256 * MIB
 MAX_SECONDS = 1e9
-KINDS = ("agent", "said", "did", "output", "usage", "time", "raw", "cut")
+KINDS = ("agent", "said", "did", "result", "output", "usage", "time", "raw", "cut")
 FOR_MACHINES = ("agent", "raw", "usage", "time")  # not shown to people
 
 

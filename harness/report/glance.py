@@ -171,7 +171,7 @@ def last_rows(paths: RunLayout) -> list[Row]:
     found: list[Row] = []
     for size in (TAIL_BYTES, MAX_ROW_BYTES):
         whole = [transcript.parse(line) for line in _tail(paths.stream, size).split(b"\n")[:-1]]
-        found = [row for row in whole if row and row.kind not in transcript.FOR_MACHINES]
+        found = [row for row in whole if row and row.kind not in (*transcript.FOR_MACHINES, "result")]
         if found:
             break
     return [row.replace(text=row.text[-TEXT_CHARS:]) for row in found[-NEWEST * 4 :]]

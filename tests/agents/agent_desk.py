@@ -54,7 +54,9 @@ def listen(agent: Agent, at: ExecutionContext, prompt: str = "") -> Observed:
     found = list(agent.think(prompt, at))
     *events, end = found
     assert isinstance(end, AgentSuccess | AgentFailure)
-    texts: dict[str, list[str]] = {name: [] for name in ("said", "saying", "did", "output", "tick", "raw", "usage")}
+    texts: dict[str, list[str]] = {
+        name: [] for name in ("said", "saying", "did", "result", "output", "tick", "raw", "usage")
+    }
     for event in events:
         assert isinstance(event, AgentEvent)
         texts[{"waits": "output", "whole": "said"}.get(event.kind, event.kind)].append(event.text)

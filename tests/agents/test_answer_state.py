@@ -53,6 +53,81 @@ def rows_of(name: str) -> list[dict[str, Any]]:
     return list(found.values())
 
 
+SAID = "bwrap: Can't create file at /x: Read-only file system"
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "shown"),
+    [
+        (
+            "claude",
+            [
+                {
+                    "type": "user",
+                    "message": {
+                        "content": [{"type": "tool_result", "is_error": True, "content": f"Exit code 1\n{SAID}"}]
+                    },
+                }
+            ],
+            f"exit 1  {SAID}",
+        ),
+        (
+            "claude",
+            [
+                {
+                    "type": "user",
+                    "message": {
+                        "content": [{"type": "tool_result", "content": [{"type": "text", "text": "1 line\n2"}]}]
+                    },
+                }
+            ],
+            "ok  1 line",
+        ),
+        ("codex", [{"type": "item.completed", "item": {"type": "command_execution", "exit_code": 0}}], "exit 0"),
+        (
+            "codex",
+            [{"type": "item.completed", "item": {"type": "command_execution", "aggregated_output": SAID}}],
+            f"failed  {SAID}",
+        ),
+        ("gemini", [{"type": "tool_result", "status": "success", "output": f"trying\n{SAID}"}], SAID),
+        ("gemini", [{"type": "tool_result", "status": "success", "output": ""}], "no output"),
+        (
+            "gemini",
+            [{"type": "tool_result", "status": "error", "output": "x", "error": {"message": "no such tool"}}],
+            "failed  no such tool",
+        ),
+        (
+            "opencode",
+            [{"type": "tool_use", "part": {"state": {"status": "completed", "output": SAID, "metadata": {"exit": 1}}}}],
+            f"exit 1  {SAID}",
+        ),
+        (
+            "opencode",
+            [{"type": "tool_use", "part": {"state": {"status": "error", "error": "refused"}}}],
+            "failed  refused",
+        ),
+        ("builtin", [{"type": "result", "failed": False, "text": f"exit 1\n{SAID}\n"}], f"exit 1  {SAID}"),
+        ("builtin", [{"type": "result", "failed": True, "text": "no such file"}], "failed  no such file"),
+        ("builtin", [{"type": "result", "failed": False, "text": "signal 9\n"}], "signal 9"),
+    ],
+)
+def test_every_vendor_s_results_have_one_line(name: str, rows: list[dict[str, Any]], shown: str) -> None:
+    """With the exit where the events say it; where they do not say whether it failed, what is most telling."""
+    answer = AnswerState(name)
+    found = [one for row in rows for one in CLIS[name].read(row, answer) if isinstance(one, AgentEvent)]
+    assert [one.text.split("\n")[0] for one in found if one.kind == "result"] == [shown]
+
+
+@pytest.mark.parametrize("name", CLIS)
+def test_each_recorded_command_has_its_result(name: str) -> None:
+    """Of a real program, in the order of the calls."""
+    for path in TRANSCRIPTS.glob(f"{name}-*/mission-worker.jsonl"):
+        answer = AnswerState(name)
+        rows = [json.loads(line) for line in path.read_text().split("\n") if line.startswith("{")]
+        found = [one for row in rows for one in CLIS[name].read(row, answer) if isinstance(one, AgentEvent)]
+        assert [one.kind for one in found if one.kind in ("did", "result")] == ["did", "result"] * 2
+
+
 @pytest.mark.parametrize("name", CLIS)
 def test_no_event_of_an_unexpected_shape_breaks_a_run(name: str) -> None:
     """Every value of every kind of event, replaced by every kind of wrong one: the rest is understood, with clean counts."""

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def test_a_log_is_readable_and_no_json(house: House) -> None:
     """Messages, actions and results of the agent, with seconds, below the name of the run; the newest one by default."""
     run_id = house.work(WORK, {"say": "all\ndone"})["run"]
     first, *lines = house.harness("log").out.split("\n")[:-1]
-    assert first == f"== {run_id}"
+    assert first == f"== {run_id}  attempt 1 of 3"
     assert [line.split(maxsplit=1)[1][:8] for line in lines] == ["does ech", "| out", "says all", "says don"]
     assert house.harness("log", run_id).out.split("\n")[1:-1] == lines
     assert house.harness("log", "nothing").code == 64
@@ -74,7 +75,7 @@ def test_a_followed_log_of_a_run_that_died_ends_too(house: House) -> None:
     run_id = runs.open_runs(house.layout)[0]
     role.kill()
     role.wait()
-    assert house.harness("log", "-f", run_id).out.split()[3:] == ["says", "first"]
+    assert house.harness("log", "-f", run_id).out.split()[7:] == ["says", "first"]
     assert "died; the next run settles it" in house.harness("runs", "show", run_id).out
 
 
@@ -84,7 +85,7 @@ def test_a_torn_line_of_a_stream_that_grows_waits_for_its_end(house: House) -> N
     with open(house.layout.run(run_id).stream, "a") as file:
         file.write('{"at":1,"kind":"sa')
     done = house.harness("log", run_id)
-    assert (done.code, done.out.split()[3:]) == (0, ["says", "first"])
+    assert (done.code, done.out.split()[7:]) == (0, ["says", "first"])
 
 
 FOREIGN = (
@@ -161,18 +162,65 @@ def test_without_a_name_the_newest_run_that_has_a_transcript_is_shown(house: Hou
     work = house.work(WORK)["run"]
     house.role("validator", "F-001")
     assert house.result()["run"] != work
-    assert house.harness("log").out.startswith(f"== {work}\n")
+    assert house.harness("log").out.startswith(f"== {work} ")
 
 
 def test_a_run_is_found_by_its_feature_or_role(house: House) -> None:
-    """The newest one of it; an unknown word gets the nearest known one."""
+    """The newest one of a role; an unknown word gets the nearest known one."""
     one = house.work(WORK)["run"]
     two = house.work({"run": "echo 2 > 2.txt"}, feature="F-002")["run"]
-    assert house.harness("log", "F-001").out.startswith(f"== {one}\n")
-    assert house.harness("log", "worker").out.startswith(f"== {two}\n")
+    assert house.harness("log", "F-001").out.startswith(f"== {one} ")
+    assert house.harness("log", "worker").out.startswith(f"== {two} ")
     done = house.harness("log", "wroker")
     assert (done.code, "There is no run, feature or role 'wroker'. Did you mean 'worker'?" in done.err) == (64, True)
     assert house.harness("log", "planner").err == "harness: Nothing has run yet of planner.\n"
+
+
+def test_a_feature_shows_all_of_its_runs_the_worker_s_first(house: House) -> None:
+    """Each with the attempt that it is; as JSON the newest, with the same numbers."""
+    first = house.work({"say": "one"})["run"]
+    red = house.role("validator", "F-001") and house.result()["run"]
+    house.work({"run": "echo 2 > 2.txt"}, feature="F-002")
+    second = house.work({"say": "two"})["run"]
+    heads = [line for line in house.harness("log", "F-001").out.split("\n") if line.startswith("== ")]
+    number = [(first, 1), (second, 2), (red, 1)]
+    assert heads == [f"== {run_id}  attempt {at} of 3" for run_id, at in number]
+    value = json.loads(house.harness("log", "F-001", "--json").out)
+    assert (value["run"], value["attempt"], value["tries"]) == (second, 2, 3)
+    assert "attempt 2 of 3" in house.prompt(second)
+
+
+MAKE = ["cc x", "x.c:1:2: error: no", "make: *** [x]"]
+
+
+def events(*commands: tuple[str, int, list[str]]) -> Iterator[dict[str, object]]:
+    """Those of an agent that runs these commands: (command, exit, lines of output)."""
+    for number, (command, code, lines) in enumerate(commands):
+        item = {"id": str(number), "type": "command_execution", "command": command}
+        yield {"type": "item.started", "item": item}
+        yield {
+            "type": "item.completed",
+            "item": {**item, "aggregated_output": "\n".join(lines) + "\n", "exit_code": code},
+        }
+    yield {"type": "item.completed", "item": {"type": "agent_message", "text": "done"}}
+    yield {"type": "turn.completed", "usage": {}}
+
+
+def test_a_log_shows_what_came_back_of_each_tool_call(house: House) -> None:
+    """One line with its exit and what explains it; with -v, and as JSON, all of it."""
+    told, path = events(("make", 2, MAKE), ("ls", 0, ["a", "b"])), house.project.parent / "events"
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in told))
+    house.config('agent = "mine"', "[agents.mine]", f'command = ["cat", "{path}"]', 'format = "codex"')
+    house.role("worker", "F-001")
+
+    def lines(*words: str) -> list[str]:
+        return [line[7:] for line in house.harness("log", *words).out.split("\n")[1:-1]]
+
+    red, green = "  exit 2  x.c:1:2: error: no", "  exit 0  a"
+    assert lines() == [" does run make", red, " does run ls", green, " says done"]
+    assert lines("-v")[:5] == [" does run make", red, *(f"  {line}" for line in MAKE)]
+    rows = json.loads(house.harness("log", "--json").out)["rows"]
+    assert [row["text"] for row in rows if row["kind"] == "result"] == ["\n".join([red[2:], *MAKE]), "exit 0  a\na\nb"]
 
 
 def test_the_whole_mission_is_followed_until_its_loop_ends(house: House) -> None:
@@ -190,7 +238,7 @@ def test_the_whole_mission_is_followed_until_its_loop_ends(house: House) -> None
     loop.communicate(timeout=60)
     ran = [line["run"] for line in house.ran()]
     assert len(ran) >= 2
-    assert [line[3:] for line in out.split("\n") if line.startswith("== ")] == ran
+    assert [line.split()[1] for line in out.split("\n") if line.startswith("== ")] == ran
     assert "says done" in out
     assert "(no agent was asked: this run is the work of code alone)" in out
     assert re.search(r"^  worker F-001 +ok [0-9a-f]{10} +\d+\.\d s$", out, re.M)

@@ -246,7 +246,7 @@ class Loop:
             await self.history.durable()
         result = await self._result(call)
         self.history.ended(call, result)
-        counts = {"failed": result.failed, "chars": len(result.text), "text": result.text[:SHOWN_CHARS]}
+        counts = {"failed": result.failed, "chars": len(result.text), "text": result.text}
         self.report({"type": "result", "id": call.id, "name": call.name, **counts})
 
     async def _result(self, call: Call) -> ToolResult:

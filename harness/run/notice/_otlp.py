@@ -83,7 +83,7 @@ def _calls(rows: list[transcript.Row]) -> Iterator[Span]:
             yield f"chat {now.model}".strip(), since, row.at, _genai("chat", agent, now, known)
             known, since = now, row.at
         silent = row.kind == behind.kind == "raw" or (row.kind == "did" and before.kind in ("did", "output"))
-        if open_calls and silent:
+        if open_calls and (silent or row.kind == "result"):
             call, since = open_calls.pop(0), row.at
             name = word if schema.is_name(word := call.text.partition(" ")[0]) else "command"  # arguments follow
             about = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
