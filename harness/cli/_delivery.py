@@ -24,12 +24,15 @@ from harness.state.layout import command
 @click.option("--as", "name", default="", metavar="NAME", help="The name of the new branch. [land/MISSION]")
 @click.option("--squash", is_flag=True, help="One commit for all features.")
 @click.option("--force", is_flag=True, help="Even if the mission is not DONE, or lacks work of yours.")
+@click.option("--hooks", is_flag=True, help="Run the repository's commit-msg hook on each message.")
 @click.option("--pr", "opens", is_flag=True, help="Open a pull request with gh, or show the commands.")
 @as_json
-def land(mission_id: str, onto: str, name: str, squash: bool, force: bool, opens: bool, as_json: bool) -> None:
+def land(
+    mission_id: str, onto: str, name: str, squash: bool, force: bool, hooks: bool, opens: bool, as_json: bool
+) -> None:
     """Create a branch with one commit for each feature, to review and merge. No file in your folder changes."""
     where = run_lookup.named(here(), mission_id)
-    made = delivery.land(where, onto, name, squash=squash, force=force)
+    made = delivery.land(where, onto, name, squash=squash, force=force, hooks=hooks)
     lines = delivery.lines(where, made) + ([delivery.request(where, made)] if opens else [])
     _values.show(made, lines, as_json=as_json)
 

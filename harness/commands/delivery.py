@@ -13,10 +13,12 @@ from harness.base import clock, encoding, schema
 from harness.base.encoding import shell_word
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.base.record import Record
+from harness.commands import _commits
 from harness.decision import overview, views
 from harness.git import contents, landing, merges, refs, repository
 from harness.git.repository import BRANCHES
-from harness.mission import mission, runs
+from harness.mission import config, mission, runs
+from harness.mission.config import LandTable
 from harness.mission.mission import Mission
 from harness.proof import index
 from harness.proof.index import ClaimStatus
@@ -63,10 +65,12 @@ def load(layout: Layout) -> list[LandedBranch]:
     )
 
 
-def land(where: Layout, onto: str, name: str, *, squash: bool, force: bool) -> LandedBranch:
+def land(where: Layout, onto: str, name: str, *, squash: bool, force: bool, hooks: bool = False) -> LandedBranch:
     """Create the branch `name` (`land/MISSION`) with the mission's work on top of `onto`, by default the branch that it began
-    from. Raises UsageFault or NeedsPerson, with nothing changed, if work would be missing, and for conflicts."""
+    from. `hooks`: the repository's commit-msg hook reads each message. Raises UsageFault or NeedsPerson, with nothing changed,
+    if work would be missing, for conflicts, and if git cannot sign or the hook refuses."""
     run_detection.refuse(where, "land")
+    table = LandTable(**config.load(where).land)
     tip, made, project = workplace.position(where).head, mission.load(where), where.folders.top
     name, onto = name or f"land/{made.id}", onto or _began_from(project, made)
     if not force:
@@ -89,7 +93,8 @@ def land(where: Layout, onto: str, name: str, *, squash: bool, force: bool) -> L
     commits, at, tree = dict[str, str](), below.head, below.tree
     for part, after in zip(parts, trees, strict=True):
         if after != tree:
-            at = repository.commit_tree(project, after, [at], _message(where, part), part[-1].author)
+            text, author = _message(where, part, table), part[-1].author
+            at = _commits.make(project, after, at, text, author, sign=table.sign, hooks=hooks)
         tree, commits = after, commits | {one.commit: at for one in part}
     kept = f"refs/harness/{made.id}/before/{name}"
     refs.move(project, (BRANCHES + name, at, "0" * len(at)), (kept, tip), why="harness: land")
@@ -171,8 +176,9 @@ def _trees(project: str, tree: str, parts: list[list[_Step]]) -> list[str]:
     return found
 
 
-def _message(where: Layout, part: list[_Step]) -> str:
-    """The message of a commit with these steps: features, claims and receipts; a person's own commit keeps its message."""
+def _message(where: Layout, part: list[_Step], table: LandTable | None = None) -> str:
+    """The message of a commit with these steps: features and claims; a person's own commit keeps its message. Without a
+    `table`, the text of a pull request, with receipts: runs and commits that only this machine has."""
     known, owners = index.proofs(where), {one.owner for one in part}
     found = [one for one in known.shown(views.queue(where)) if one.id in owners]
     if not found:
@@ -180,15 +186,21 @@ def _message(where: Layout, part: list[_Step]) -> str:
     status, blocks = {one.claim: one for one in known.statuses}, list[str]()
     for one in found:
         claims = (
-            f"- {claim.id}: {claim.text}\n  {_receipts(status[claim.id])}" for claim in known.contract.of(one.claims)
+            f"- {claim.id}: {claim.text}{_receipts(status[claim.id], brief=bool(table))}"
+            for claim in known.contract.of(one.claims)
         )
         open_ = "" if one.status == "passed" else f"Not finished: {one.status} after {one.attempts} tries."
         head = f"{one.id} {one.title}" if len(found) > 1 else ""
         blocks.append("\n\n".join(filter(None, [head, one.description.strip(), open_, "\n".join(claims)])))
     title = found[0].title if len(found) == 1 else _title(where)
     people = dict.fromkeys(" <".join([*one.author.values()][:2]) + ">" for one in part[::-1])
-    trailers = [f"Harness-Feature: {one.id}" for one in found] + [f"Co-authored-by: {one}" for one in [*people][1:]]
-    return "\n\n".join([" ".join(title.split()), *blocks, "\n".join(trailers)]) + "\n"
+    title, ids = " ".join(title.split()), ", ".join(one.id for one in found)
+    trailers = [f"Harness-Feature: {one.id}" for one in found]
+    if table:
+        trailers = [table.filled(one, title, ids) for one in table.trailers]
+        title = table.filled(table.subject, title, ids)
+    trailers += [f"Co-authored-by: {one}" for one in [*people][1:]]
+    return "\n\n".join(filter(None, [title, *blocks, "\n".join(trailers)])) + "\n"
 
 
 def _title(where: Layout) -> str:
@@ -197,10 +209,13 @@ def _title(where: Layout) -> str:
     return next((line.strip("# ") for line in lines if line.strip("# ")), mission.read(where).id)
 
 
-def _receipts(status: ClaimStatus) -> str:
+def _receipts(status: ClaimStatus, *, brief: bool) -> str:
+    word = ", ".join([status.word, *status.marks])
+    if brief:
+        return f" ({word})"
     rows = (("red", status.red), ("green", status.green))
     places = [f"{word} at {place[1][:10]} in {place[0]}, {place[2]}" for word, place in rows if place]
-    return ": ".join(filter(None, [", ".join([status.word, *status.marks]), "; ".join(places)]))
+    return "\n  " + ": ".join(filter(None, [word, "; ".join(places)]))
 
 
 def _request(where: Layout, name: str, steps: list[_Step]) -> str:

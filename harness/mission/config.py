@@ -12,6 +12,7 @@ from harness.base import schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Json, Record
 from harness.base.schema import SchemaFault
+from harness.mission._land_table import LandTable as LandTable
 from harness.state import documents, names
 from harness.state.layout import Layout
 from harness.state.state import State
@@ -250,12 +251,13 @@ class ConfigFile(NamedTables, TopTable):
     workspace: dict[str, Json] = {}
     checks: dict[str, Json] = {}
     proof: dict[str, Json] = {}
+    land: dict[str, Json] = {}
     team: dict[str, Json] = {}
 
 
 class Config(NamedTables, LimitsTable, TopTable):
     """The values of config.toml, with defaults. `passed`: the variables that `[env] pass` names; `shown`: the paths of
-    `[home] show`; `writes` and `needs`: the keys of `[checks]`; `workspace` and `team`: their tables;
+    `[home] show`; `writes` and `needs`: the keys of `[checks]`; `workspace`, `land` and `team`: their tables;
     `guards`: the key of `[proof]`; `sweep`: the key of `[machines]`."""
 
     agent: list[str] = []
@@ -265,6 +267,7 @@ class Config(NamedTables, LimitsTable, TopTable):
     needs: list[str] = []
     guards: str = "ask"
     workspace: dict[str, Json] = {}
+    land: dict[str, Json] = {}
     team: dict[str, Json] = {}
     sweep: str = "home"
 
@@ -275,10 +278,10 @@ class Config(NamedTables, LimitsTable, TopTable):
 
 
 REPEATED = {"on": OnTable, "checkpoint": CheckpointTable}
-SINGLE = ("limits", "env", "home", "workspace", "checks", "proof", "team")  # tables without a name of their own
+SINGLE = ("limits", "env", "home", "workspace", "checks", "proof", "land", "team")  # tables without a name of their own
 TABLES = {"limits": LimitsTable, "env": EnvTable, "workspace": WorkspaceTable, "roles": RoleTable, "agents": AgentTable}
 TABLES |= {"home": HomeTable, "prices": PriceTable, "checks": ChecksTable, "team": TeamTable, "machines": MachineTable}
-TABLES |= {"proof": ProofTable}
+TABLES |= {"proof": ProofTable, "land": LandTable}
 
 
 def load(layout: Layout) -> Config:
@@ -293,9 +296,8 @@ def require(layout: Layout) -> Config:
     if found.workplace != "tree":
         line = documents.line_of_key(State(layout).text(names.CONFIG) or "", "", "workplace")
         fault = "runs no longer work in the project folder; each has its own worktree"
-        raise BrokenFile(
-            layout.path(names.CONFIG), fault, line=line, remedy=f'Remove the line workplace = "{found.workplace}".'
-        )
+        remedy = f'Remove the line workplace = "{found.workplace}".'
+        raise BrokenFile(layout.path(names.CONFIG), fault, line=line, remedy=remedy)
     return found
 
 
@@ -307,12 +309,10 @@ def parse(text: str, path: str) -> Config:
         place = re.search(r"line (\d+)", str(fault))
         bad = int(place[1]) if place else text.count("\n") + 1
         raise BrokenFile(path, f"not TOML ({fault})", line=bad, remedy="Correct that line.") from None
-    found = _faults(value)
-    if found:
+    if found := _faults(value):
         first = found[0]
-        line = documents.line_of_key(
-            text, first.where.strip("[]") if first.where[0] == "[" else "", first.key, first.row
-        )
+        table = first.where.strip("[]") if first.where[0] == "[" else ""
+        line = documents.line_of_key(text, table, first.key, first.row)
         raise BrokenFile(path, "; ".join(found), line=line, remedy="docs/contract.md lists the keys.")
     limits, passed = {**value.pop("limits", {}), **value.pop("proof", {})}, value.pop("env", {}).get("pass", [])
     named = {name: value["machines"].pop(name) for name in MachinesTable.fields if name in value.get("machines", {})}
@@ -360,8 +360,8 @@ def _hook_faults(rows: list[dict[str, Any]]) -> Iterator[SchemaFault]:
 
 
 def _name_faults(rows: list[dict[str, Any]]) -> list[SchemaFault]:
-    names = (row["name"] for row in rows)
-    return [SchemaFault.of(text, "[[checkpoint]]", "name") for text in schema.name_faults(names, "checkpoint")]
+    faults = schema.name_faults((row["name"] for row in rows), "checkpoint")
+    return [SchemaFault.of(text, "[[checkpoint]]", "name") for text in faults]
 
 
 def _is_address(url: str) -> bool:

@@ -81,8 +81,7 @@ def test_each_feature_is_one_commit_and_a_person_keeps_theirs(done: House) -> No
     assert done.git("rev-parse", f"{new}^{{tree}}") == done.git("rev-parse", f"{tip}^{{tree}}")
     assert done.git("diff", "--name-only", f"{new}^", new).split() == ["1.md", "1.txt"]
     text = done.git("log", "-1", "--format=%B", new)
-    assert "- VAL-1: Part 1 works\n  proven: red at " in text
-    assert text.endswith("Harness-Feature: F-001")
+    assert text.endswith("- VAL-1: Part 1 works (proven)")
     assert (done.head(), listing(done.project, ".harness", ".git/"), done.git("branch", "--show-current")) == (
         tip,
         before,
@@ -282,3 +281,56 @@ def test_the_text_says_what_was_proven_and_how_to_verify_it_and_gh_opens_it(done
     assert words[:8] == ["pr", "create", "--head", "three", "--base", "main", "--title", "A program"]
     assert Path(words[9]).read_text() == done.read("pull-request.md")
     assert (done.folder / "gh-found").read_text().strip() == done.git("rev-parse", "three")
+
+
+def test_config_says_how_a_message_looks_and_no_local_id_is_in_it(done: House) -> None:
+    """The pull request has the runs and commits of the receipts instead; a person's commit keeps its message."""
+    done.config("[land]", 'subject = "feat: {title}"', 'trailers = ["Refs: {feature}", "Kind: a"]')
+    assert done.harness("land").code == 0
+    new = branch(done)
+    assert subjects(done, f"main..{new}") == ["harness: feat: Part two", "p: by hand", "harness: feat: Part one"]
+    text, request = done.git("log", "-1", "--format=%B", new), done.read("pull-request.md")
+    assert text == "feat: Part one\n\n- VAL-1: Part 1 works (proven)\n\nRefs: F-001\nKind: a"
+    local = re.compile(r"red at [0-9a-f]{10} in \d+-\S+")
+    assert not local.search(done.git("log", "--format=%B", f"main..{new}"))
+    assert (bool(local.search(request)), "Harness-Feature: F-001" in request) == (True, True)
+
+
+def test_commits_are_signed_with_the_persons_key_or_nothing_lands(done: House) -> None:
+    """Key and format come from their own git configuration; a failure shows git's words."""
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("ssh-keygen is not installed")
+    key = done.folder / "key"
+    done.config("[land]", "sign = true")
+    done.git("config", "gpg.format", "ssh")
+    done.git("config", "user.signingKey", str(key))
+    failed = done.harness("land")
+    assert (failed.code, "git cannot sign; nothing was landed" in failed.err, str(key) in failed.err) == (
+        11,
+        True,
+        True,
+    )
+    assert (done.git("branch", "--list", branch(done)), delivery.load(done.layout)) == ("", [])
+    done.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)])
+    signers = done.folder / "signers"
+    signers.write_text(f"* {Path(f'{key}.pub').read_text()}")
+    done.git("config", "gpg.ssh.allowedSignersFile", str(signers))
+    made = done.harness("land")
+    assert made.code == 0, made
+    assert {*done.git("log", "--format=%G?", f"main..{branch(done)}").split()} == {"G"}
+    assert subjects(done, f"main..{branch(done)}")[0] == "harness: Part two"
+
+
+def test_the_commit_msg_hook_of_the_repository_reads_each_message(done: House) -> None:
+    """With --hooks, wherever core.hooksPath says; what it refuses does not land, what it changes is taken."""
+    hook = done.write(".husky/commit-msg", "#!/bin/sh\necho no ticket\nexit 3\n")
+    hook.chmod(0o755)
+    done.git("config", "core.hooksPath", ".husky")
+    failed = done.harness("land", "--hooks")
+    assert (failed.code, "hook refuses 'Part two'; nothing was landed:\nno ticket" in failed.err) == (11, True), failed
+    assert (done.git("branch", "--list", branch(done)), delivery.load(done.layout)) == ("", [])
+    hook.write_text("#!/bin/sh\necho 'Seen: yes' >> \"$1\"\n")
+    assert done.harness("land", "--hooks").code == 0
+    assert done.git("log", "--format=%B", f"main..{branch(done)}").count("Seen: yes") == 3
+    assert done.harness("land", "--as", "plain").code == 0
+    assert "Seen: yes" not in done.git("log", "--format=%B", "main..plain")
