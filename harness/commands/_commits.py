@@ -6,6 +6,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 
 from harness.base.errors import NeedsPerson
 from harness.git import repository
@@ -30,14 +31,13 @@ def make(
 
 def _hooked(project: str, message: str) -> str:
     """The message after the commit-msg hook, which may change it."""
-    with tempfile.TemporaryDirectory() as folder:
-        path, subject = os.path.join(folder, "COMMIT_EDITMSG"), message.partition("\n")[0]
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(message)
+    subject = message.partition("\n")[0]
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="COMMIT_EDITMSG-") as file:
+        file.write(message)
+        file.flush()
         why = f"The commit-msg hook refuses '{subject}'"
-        _git(project, "hook", "run", "--ignore-missing", "commit-msg", "--", path, why=why, env={})
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
+        _git(project, "hook", "run", "--ignore-missing", "commit-msg", "--", file.name, why=why, env={})
+        return Path(file.name).read_text(encoding="utf-8", errors="replace")  # by name: an editor may replace the file
 
 
 def _git(project: str, *words: str, why: str, env: Mapping[str, str]) -> str:
