@@ -197,8 +197,8 @@ def _message(where: Layout, part: list[_Step], table: LandTable | None = None) -
     title, ids = " ".join(title.split()), ", ".join(one.id for one in found)
     trailers = [f"Harness-Feature: {one.id}" for one in found]
     if table:
-        trailers = [table.filled(one, title, ids) for one in table.trailers]
-        title = table.filled(table.subject, title, ids)
+        trailers = [table.filled(one, title=title, feature=ids) for one in table.trailers]
+        title = table.filled(table.subject, title=title, feature=ids)
     trailers += [f"Co-authored-by: {one}" for one in [*people][1:]]
     return "\n\n".join(filter(None, [title, *blocks, "\n".join(trailers)])) + "\n"
 

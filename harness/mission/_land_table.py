@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING
 from harness.base import schema
 from harness.base.record import Record
 
-PLACEHOLDER = re.compile(r"\{(title|feature)\}")
 TEMPLATE = r"(?:[^{}\n]|\{title\}|\{feature\})+"
+ONLY = "with {title} and {feature} as the only placeholders"
 
 if TYPE_CHECKING:  # a type for checkers; at run time the kind of a field
-    Subject = str
-    Trailers = list[str]
+    Subject, Trailers = str, list[str]
 else:
-    Subject = schema.TEXT.part(
-        "one line, with {title} and {feature} as its only placeholders", re.compile(TEMPLATE).fullmatch
-    )
+    Subject = schema.TEXT.part(f"one line, {ONLY}", re.compile(TEMPLATE).fullmatch)
     Trailers = schema.listed(
         schema.TEXT.part("", re.compile("[A-Za-z0-9-]+: " + TEMPLATE).fullmatch),
-        'a list of lines such as ["Refs: {feature}"], with {title} and {feature} as their only placeholders',
+        f"a list of 'Key: value' lines, {ONLY}",
     )
 
 
@@ -31,6 +28,6 @@ class LandTable(Record):
     trailers: Trailers = []
     sign: bool = False
 
-    def filled(self, template: str, title: str, feature: str) -> str:
-        """The template with its placeholders replaced."""
-        return PLACEHOLDER.sub(lambda found: {"title": title, "feature": feature}[found[1]], template)
+    def filled(self, template: str, **values: str) -> str:
+        """The template with the placeholders replaced by the values of `title` and `feature`."""
+        return re.sub(r"\{(title|feature)\}", lambda found: values[found[1]], template)

@@ -305,7 +305,7 @@ def test_commits_are_signed_with_the_persons_key_or_nothing_lands(done: House) -
     done.git("config", "gpg.format", "ssh")
     done.git("config", "user.signingKey", str(key))
     failed = done.harness("land")
-    assert (failed.code, "git cannot sign; nothing was landed" in failed.err, str(key) in failed.err) == (
+    assert (failed.code, "git cannot make the commit; nothing was landed" in failed.err, str(key) in failed.err) == (
         11,
         True,
         True,

@@ -13,8 +13,8 @@ from harness.mission import config
     [
         ('subject = "feat: {titel}"', "'subject' must be one line, with {title} and {feature}"),
         ('subject = ""', "'subject' must be one line"),
-        ('trailers = ["Run: {run}"]', "'trailers' must be a list of lines"),
-        ('trailers = ["no trailer"]', "'trailers' must be a list of lines"),
+        ('trailers = ["Run: {run}"]', "'trailers' must be a list of 'Key: value' lines"),
+        ('trailers = ["no trailer"]', "'trailers' must be a list of 'Key: value' lines"),
         ('sign = "yes"', "'sign'"),
     ],
 )
@@ -28,4 +28,4 @@ def test_what_it_does_not_know_is_named_with_its_line(line: str, fault: str) -> 
 def test_a_title_with_braces_is_not_filled_again() -> None:
     """Only the template's own placeholders count."""
     table = config.LandTable(**config.parse('[land]\nsubject = "{feature}: {title}"\n', "c.toml").land)
-    assert table.filled(table.subject, "use {feature}", "F-001") == "F-001: use {feature}"
+    assert table.filled(table.subject, title="use {feature}", feature="F-001") == "F-001: use {feature}"
