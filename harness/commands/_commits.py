@@ -17,16 +17,11 @@ def make(project: str, tree: str, parent: str, text: str, author: Mapping[str, s
     with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
-        env, hook, why = (
-            {**os.environ, **author},
-            ("hook", "run", "--ignore-missing", "commit-msg", "--", file.name),
-            text.partition("\n")[0],
-        )
+        env, why = {**os.environ, **author}, text.partition("\n")[0]
+        hook = ("hook", "run", "--ignore-missing", "commit-msg", "--", file.name)
         for words in [hook] * hooks + [("commit-tree", tree, "-p", parent, *["-S"] * sign, "-F", file.name)]:
             why = f"The commit-msg hook refuses '{why}'" if words == hook else "git cannot make the commit"
-            done = subprocess.run(
-                ["git", *words], cwd=project, env=env, capture_output=True, text=True, errors="replace"
-            )
+            done = subprocess.run(["git", *words], cwd=project, env=env, capture_output=True, errors="replace")
             if done.returncode:
                 said = (done.stderr + done.stdout).strip() or f"it printed nothing, exit {done.returncode}"
                 raise NeedsPerson(f"{why}; nothing was landed:\n{said}")
