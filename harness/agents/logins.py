@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -31,6 +32,12 @@ def ending(settings: Config, environment: Mapping[str, str]) -> Iterator[str]:
             if until <= now + NIGHT_SECONDS:
                 verb, when = "ended" if until <= now else "ends", clock.local(until, now)
                 yield f"login: that of {name} {verb} at {when} ({path}); log in again: {ABOUT[name].login}"
+
+
+def present(environment: Mapping[str, str]) -> list[str]:
+    """The known agent CLIs with a key in this environment, or the file of a login."""
+    found = ((name, [*map(environment.get, about.keys)], about.logins_in(environment)) for name, about in ABOUT.items())
+    return [name for name, keys, paths in found if any(keys) or any(map(os.path.isfile, paths))]
 
 
 def _ends(name: str, env: Mapping[str, str]) -> Iterator[tuple[str, int]]:

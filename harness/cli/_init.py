@@ -71,7 +71,10 @@ def begin(
         _lines([begun, *starting.located(layout)])
     _lines([*([starting.take_edits(layout)] if take_edits else []), *starting.unseen(layout)])
     ask, known = _ask if sys.stdin.isatty() else None, agent_choice.loop_of(layout)
-    _lines([] if quietly else agent_choice.choose(layout, agent, trust, ask, steps=steps))
+    asked, silent = agent or trust or not quietly, quietly or not ask
+    _lines(
+        agent_choice.choose(layout, agent, trust, None if silent else ask, steps=steps and not quietly) if asked else []
+    )
     if ask and not quietly and not known and (table := agent_choice.loop_of(layout)):
         _try(layout, table)
     warnings = map("warning: {}".format, config_check.require(layout))

@@ -283,7 +283,7 @@ def _validated(layout: Layout, feature: Feature | None, swept: list[Feature]) ->
     runs.totals(layout)
     pages.curated(layout)
     mission.asked_spec_text(layout)
-    for name in (names.SPEC, names.SUMMARY, names.STEER):
+    for name in (names.SPEC, names.SUMMARY, names.STEER, names.REPOSITORY):
         State(layout).text(name)
     return contract.load(layout).of(feature.claims) if feature else []
 

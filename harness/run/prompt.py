@@ -65,6 +65,8 @@ class Material(Record):
     findings: list[tuple[str, str]] = []
     issues: list[Issue] = []
     raw: str = ""
+    repository: str = ""
+    repository_path: str = ""
     steer: str = ""
     steer_once: str = ""
     runtime: list[tuple[str, str]]
@@ -179,6 +181,9 @@ def _memory(material: Material) -> list[Part]:
 def _task(material: Material) -> list[Part]:
     reads = material.role.reads
     parts = [_text("## Your task\n\n")]
+    if material.repository.strip():
+        text, path = cut(material.repository, SUMMARY_CHARS, material.repository_path), material.repository_path
+        parts += _fenced(f"### The repository, as found at the start ({path})", text, path)
     if "plan" in reads:
         parts += _fenced("### The plan so far", _plan(material), material.features_path)
     if material.contract and material.contract.claims:

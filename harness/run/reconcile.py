@@ -2,7 +2,7 @@
 
 An honest agent's mistakes are undone without loss; deliberate forgery is out of scope (docs/threat-model.md). The
 reference is the committed state of all runs and commands so far (`state/committed_copy.py`). raw.md must keep its old
-bytes. config.toml, roles, STOP, PAUSE and STEER.md belong to a person, and identities to no mission.
+bytes. config.toml, roles, STOP, PAUSE, STEER.md and repository.md belong to a person, and identities to no mission.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.state.state import State
 from harness.workplace import workplace
 from harness.workspace import grants
 
-PEOPLES = ("STOP", "PAUSE", "STEER.md")
+PEOPLES = ("STOP", "PAUSE", "STEER.md", names.REPOSITORY)
 OWN = (
     *("memory", "runs", "objects", "snapshots", "checkpoints", "escalations", "bin", "journal", "locks", "cache"),
     *("replays", "hooks", "roles", ".git", "git-config", "ledger.json", ".ignore"),

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 
 import harness
-from harness.agents import registry, spenders
+from harness.agents import logins, registry, spenders
 from harness.base import clock, console, encoding
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.decision import gaps, rules
@@ -18,7 +18,7 @@ from harness.git.repository import Position
 from harness.mission import config, mission, roles, runs
 from harness.mission.mission import Mission
 from harness.process import temporary
-from harness.run import _archiving, recover
+from harness.run import _archiving, _survey, recover
 from harness.state import documents, files, names
 from harness.state.layout import Layout, command, home, repository_of, state_home
 from harness.state.state import Changes, State
@@ -108,6 +108,7 @@ def found(layout: Layout) -> None:
     if own:
         made.branch = _own_branch(made.id)
         repository.switch_new(layout.folders.top, made.branch)
+    files.replace(layout.path(names.REPOSITORY), _survey.text(layout).encode())
     write(layout, made, workplace.record(layout))
 
 
@@ -223,10 +224,15 @@ def mission_above(layout: Layout) -> str:
 
 
 def located(layout: Layout) -> list[str]:
-    """Messages about a mission in a subfolder of a repository, about parts that it does not cover, and about committed
-    states."""
+    """Messages about a mission in a subfolder of a repository, about parts that it does not cover, about committed states,
+    and what is known of the repository and of logins."""
     found = [f"note: {line}" for line in [*gaps.find(mission.asked_spec_text(layout) or ""), *_states(layout)]]
     found += [f"note: {one}" for one in submodules_of(layout)]
+    if known := State(layout).text(names.REPOSITORY):
+        found += [f"{layout.shown(names.REPOSITORY)}, for the planner; correct it there:"]
+        found += [f"  {line}" for line in known.splitlines()[:7]]
+    keyed = [name for name in logins.present(os.environ) if registry.installed(name)]
+    found += [f"agents with a login or a key: {', '.join(keyed)}"] if keyed else []
     if not layout.folders.prefix:
         return found
     above = mission_above(layout)

@@ -31,6 +31,7 @@ LESSONS = "memory/lessons.jsonl"
 RUN_LOG = "runs.jsonl"
 ESCALATION = "escalation.md"
 STEER = "STEER.md"
+REPOSITORY = "repository.md"  # what `init` found, which a person may correct
 STOP = "STOP"
 PAUSE = "PAUSE"
 LEDGER = "ledger.json"

@@ -20,7 +20,7 @@ from harness.decision import ceiling as most
 from harness.decision import views
 from harness.mission import config, roles
 from harness.mission.config import Config
-from harness.state import journal, names
+from harness.state import files, journal, names
 from harness.state.layout import Layout, command
 from harness.state.state import State
 
@@ -63,7 +63,10 @@ def choose(layout: Layout, agent: str, trust: str, ask: Ask | None, *, steps: bo
     cap = _cap(ask) if ask and costly and settings.max_cost_usd is None else None
     loop = _loop(ask) if ask and registry.LOOP in wanted and not settings.agents.get(registry.LOOP) else {}
     if ask and costly and not trust and not settings.trust:
-        trust = ask(TRUST, {word: _meant(word, costly) for word in TRUSTS}, next(iter(TRUSTS)))
+        limits = {
+            word: [f"{name}: {text}" for name in costly for text in registry.caveats(name, word)] for word in TRUSTS
+        }
+        trust = ask(TRUST, {word: "; ".join([TRUSTS[word], *limits[word]]) for word in TRUSTS}, next(iter(TRUSTS)))
     values: dict[str, str | list[str] | float | None] = {
         "agent": "" if wanted == settings.agent else _one_or_list(wanted),
         "trust": "" if trust == settings.trust else trust,
@@ -174,18 +177,14 @@ def _cap(ask: Ask) -> float | None:
         question = f"invalid amount '{answer}': give a number above 0, such as 5 or 12.50, or '{NO_CAP}'. {CAP}"
 
 
-def _meant(trust: str, names: list[str]) -> str:
-    """The meaning of a trust, and the limits of these agents under it."""
-    return "; ".join([TRUSTS[trust], *(f"{name}: {text}" for name in names for text in registry.caveats(name, trust))])
-
-
 def _write(layout: Layout, values: dict[str, str | list[str] | float | None]) -> list[str]:
     """Set these unset keys in config.toml; creates the file if it is absent."""
     given = {key: value for key, value in values.items() if value}
     before, path = State(layout).text(names.CONFIG), layout.path(names.CONFIG)
     if before is not None and not given:
         return []
-    text = _template(roles.due(layout)["commits"]) if before is None else before
+    first = (files.read_text(TEMPLATE) or "").replace("{role}", roles.due(layout)["commits"])
+    text = first if before is None else before
     for key, value in reversed(given.items()):
         text = put(text, key, value)
     rows = [f"{key} = {json.dumps(value)}" for key, value in given.items()]
@@ -197,12 +196,6 @@ def _write(layout: Layout, values: dict[str, str | list[str] | float | None]) ->
     changes.commit()
     rows += ["every setting, commented out"] if before is None else []
     return [f"{layout.shown(names.CONFIG)}: {', '.join(rows)}"]
-
-
-def _template(role: str) -> str:
-    """The first config.toml, with a table for this role."""
-    with open(TEMPLATE, encoding="utf-8") as file:
-        return file.read().replace("{role}", role)
 
 
 def _is_set(text: str, key: str, value: Json) -> bool:

@@ -69,9 +69,9 @@ def write(past: RunAtOpen, staged: Layout, identities: str) -> list[str]:
         then.files |= {} if data is None else {name: data}
     for name, data in {names.RAW: b"", **then.files}.items():
         files.replace_quickly(f"{staged.state}/{name}", data)
-    steer = part_of(where, past.rows, names.STEER)
-    if steer is not None:
-        files.replace_quickly(f"{staged.state}/{names.STEER}", steer)
+    for name in (names.STEER, names.REPOSITORY):
+        if (data := part_of(where, past.rows, name)) is not None:
+            files.replace_quickly(f"{staged.state}/{name}", data)
     _write_runs(where, staged)
     files.make_folder(identities)
     if past.identity is not None:

@@ -74,7 +74,7 @@ def state_files(run: OpenRun, prompt: str = "") -> dict[str, bytes]:
     """{name: bytes} of the mission's state that an agent of the run may read: the present files, and those of this run and of
     the runs that the prompt names."""
     state, found = State(run.layout), dict[str, bytes | None]()
-    for name in (*names.MANAGED, *names.APPEND_ONLY, names.RAW, names.STEER):
+    for name in (*names.MANAGED, *names.APPEND_ONLY, names.RAW, names.STEER, names.REPOSITORY):
         found[name] = None if name in UNSENT else state.data(name)
     for one in {run.id, *re.findall(rf"/{names.RUNS}/([\w.-]+)/", prompt)}:
         folder = run.layout.run(one).folder

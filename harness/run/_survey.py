@@ -1,0 +1,46 @@
+"""What git and files say about a repository: counts and well-known names. Runs nothing of the project, quotes no other names."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+
+from harness.git import dotgit, repository, settings
+from harness.state import files
+from harness.state.layout import Layout
+
+POINTER = b"version https://git-lfs"
+HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "pre-push")
+RULES = r"\.pre-commit-config\.ya?ml|\.?lefthook\.ya?ml|\.gitlint|\.commitlintrc(\.[a-z]{2,4})?|commitlint\.config\.[a-z]{2,3}"
+RULES += rf"|\.husky/({'|'.join(HOOKS)})"
+MANIFESTS = (
+    r"pyproject\.toml|setup\.py|requirements\.txt|package\.json|go\.mod|Cargo\.toml|pom\.xml|build\.gradle(\.kts)?"
+)
+MANIFESTS += r"|CMakeLists\.txt|meson\.build|Gemfile|composer\.json|mix\.exs|Makefile"
+
+
+def text(layout: Layout) -> str:
+    """A line for each thing that there is to say, at most seven, from the names in the index and the files there. 2 git calls."""
+    top, prefix, size, modules, large, pointers = layout.folders.top, layout.folders.prefix, 0, 0, False, 0
+    paths = [name for name in repository.tracked_names(top) if os.path.lexists(os.path.join(top, name))]
+    for path in (os.path.join(top, name) for name in paths):
+        there = os.lstat(path)
+        if stat.S_ISREG(there.st_mode):
+            size += there.st_size
+            large |= path.endswith("/.gitattributes") and b"filter=lfs" in (files.read(path) or b"")
+            pointers += 100 < there.st_size < 1024 and files.read_from(path, 0, len(POINTER)) == POINTER
+        modules += stat.S_ISDIR(there.st_mode)
+    named = settings.values(top).get("core.hookspath") or os.path.join(dotgit.folders(top)[1], "hooks")
+    at = os.path.join(top, os.path.expanduser(named))  # that of husky, `.husky/_`, has every hook, in use or not
+    below = [name.removeprefix(prefix) for name in paths if prefix and name.startswith(prefix)]
+    found = {
+        "tracked files": f"{len(paths) - modules}, {size / 1e6:.1f} MB",
+        "submodules": str(modules or ""),
+        "LFS": f"{pointers} pointer files, whose contents are not here" if pointers else "in use" if large else "",
+        "hooks": ", ".join(one for one in HOOKS if os.access(f"{at}/{one}", os.X_OK) and not at.endswith("/_")),
+        "commit rules": ", ".join(name for name in paths if re.fullmatch(RULES, name)),
+        "manifests": ", ".join(name for name in paths if re.fullmatch(MANIFESTS, name)),
+        "manifests in the mission's folder": ", ".join(name for name in below if re.fullmatch(MANIFESTS, name)),
+    }
+    return "".join(f"{about}: {words}\n" for about, words in found.items() if words)
