@@ -70,12 +70,10 @@ def begin(
         begun = f"{'There is' if there else 'Started'} the mission {made.id}, working on the branch {made.branch}."
         _lines([begun, *starting.located(layout)])
     _lines([*([starting.take_edits(layout)] if take_edits else []), *starting.unseen(layout)])
-    ask, known = _ask if sys.stdin.isatty() else None, agent_choice.loop_of(layout)
-    asked, silent = agent or trust or not quietly, quietly or not ask
-    _lines(
-        agent_choice.choose(layout, agent, trust, None if silent else ask, steps=steps and not quietly) if asked else []
-    )
-    if ask and not quietly and not known and (table := agent_choice.loop_of(layout)):
+    ask, known = _ask if sys.stdin.isatty() and not quietly else None, agent_choice.loop_of(layout)
+    if agent or trust or not quietly:
+        _lines(agent_choice.choose(layout, agent, trust, ask, steps=steps and not quietly))
+    if ask and not known and (table := agent_choice.loop_of(layout)):
         _try(layout, table)
     warnings = map("warning: {}".format, config_check.require(layout))
     _lines(

@@ -112,10 +112,7 @@ def _findings(run: OpenRun) -> list[tuple[str, str]]:
         found.append(("The contract's setup is red in your tree", outcome.checks.setup_fault))
     if outcome.landing.conflicts:
         found += _conflict(run, "\n".join(outcome.landing.conflicts))
-    fixed = [f"{one.id}: {', '.join(theirs)}" for one in outcome.features if (theirs := one.set_by_person)]
-    if "plan" in run.role.reads and (
-        fixed := fixed + sorted(contract_log.set_by_person(contract_log.load(run.layout)))
-    ):
+    if "plan" in run.role.reads and (fixed := _set_by_person(run)):
         found.append(("Set by a person: a plan leaves these as they are", "\n".join(fixed)))
     if run.role.plans and State(run.layout).exists(names.CHECKPOINT_LOG):
         said = checkpoints.for_the_plan(run.layout)
@@ -129,6 +126,12 @@ def _findings(run: OpenRun) -> list[tuple[str, str]]:
         ref = refs.PARTIAL + last.run
         found += _sides(run, dotgit.commit_of(run.layout.folders.top, ref), ref, "that run")
     return found
+
+
+def _set_by_person(run: OpenRun) -> list[str]:
+    """Settings of queue and contract by a person, one line each."""
+    fields = [f"{one.id}: {', '.join(theirs)}" for one in run.outcome.features if (theirs := one.set_by_person)]
+    return fields + sorted(contract_log.set_by_person(contract_log.load(run.layout)))
 
 
 def _cut_work(feature: Feature) -> list[tuple[str, str]]:

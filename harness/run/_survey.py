@@ -12,7 +12,8 @@ from harness.state.layout import Layout
 
 POINTER = b"version https://git-lfs"
 HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "pre-push")
-RULES = r"\.pre-commit-config\.ya?ml|\.?lefthook\.ya?ml|\.gitlint|\.commitlintrc(\.[a-z]{2,4})?|commitlint\.config\.[a-z]{2,3}"
+ENDS = r"\.([cm]?[jt]s|json|ya?ml)"  # a short list: no repository makes these lines long
+RULES = rf"\.pre-commit-config\.ya?ml|\.?lefthook\.ya?ml|\.gitlint|\.commitlintrc({ENDS})?|commitlint\.config{ENDS}"
 RULES += rf"|\.husky/({'|'.join(HOOKS)})"
 MANIFESTS = (
     r"pyproject\.toml|setup\.py|requirements\.txt|package\.json|go\.mod|Cargo\.toml|pom\.xml|build\.gradle(\.kts)?"
@@ -21,19 +22,19 @@ MANIFESTS += r"|CMakeLists\.txt|meson\.build|Gemfile|composer\.json|mix\.exs|Mak
 
 
 def text(layout: Layout) -> str:
-    """A line for each thing that there is to say, at most seven, from the names in the index and the files there. 2 git calls."""
+    """A line for each thing that there is to say, at most seven, about the tracked files that are there. 2 git calls."""
     top, prefix, size, modules, large, pointers = layout.folders.top, layout.folders.prefix, 0, 0, False, 0
     paths = [name for name in repository.tracked_names(top) if os.path.lexists(os.path.join(top, name))]
     for path in (os.path.join(top, name) for name in paths):
         there = os.lstat(path)
-        if stat.S_ISREG(there.st_mode):
+        if stat.S_ISREG(there.st_mode) and os.access(path, os.R_OK):
             size += there.st_size
             large |= path.endswith("/.gitattributes") and b"filter=lfs" in (files.read(path) or b"")
-            pointers += 100 < there.st_size < 1024 and files.read_from(path, 0, len(POINTER)) == POINTER
+            pointers += 100 < there.st_size < 200 and files.read_from(path, 0, len(POINTER)) == POINTER
         modules += stat.S_ISDIR(there.st_mode)
     named = settings.values(top).get("core.hookspath") or os.path.join(dotgit.folders(top)[1], "hooks")
     at = os.path.join(top, os.path.expanduser(named))  # that of husky, `.husky/_`, has every hook, in use or not
-    below = [name.removeprefix(prefix) for name in paths if prefix and name.startswith(prefix)]
+    below = [name.removeprefix(prefix) for name in paths if name.startswith(prefix or "//")]
     found = {
         "tracked files": f"{len(paths) - modules}, {size / 1e6:.1f} MB",
         "submodules": str(modules or ""),

@@ -217,9 +217,7 @@ def _restore_tree(run: StartedRun) -> list[str]:
 def _keep_commits(run: StartedRun) -> list[str]:
     """Keep a ref to the tree's HEAD if an unconfined agent moved it to another commit."""
     now = run.context.head if run.sealed else repository.position(run.checkout).head
-    return [] if now == run.context.head else _keep_commit(run, now)
-
-
-def _keep_commit(run: StartedRun, commit: str) -> list[str]:
-    refs.set_one(run.layout.folders.top, f"refs/harness/refused/{run.id}", commit)
+    if now == run.context.head:
+        return []
+    refs.set_one(run.layout.folders.top, f"refs/harness/refused/{run.id}", now)
     return [f"commits (kept as refs/harness/refused/{run.id})"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections import Counter
 
@@ -224,8 +225,7 @@ def mission_above(layout: Layout) -> str:
 
 
 def located(layout: Layout) -> list[str]:
-    """Messages about a mission in a subfolder of a repository, about parts that it does not cover, about committed states,
-    and what is known of the repository and of logins."""
+    """Messages about a mission in a subfolder, parts that it does not cover, committed states, the repository and logins."""
     found = [f"note: {line}" for line in [*gaps.find(mission.asked_spec_text(layout) or ""), *_states(layout)]]
     found += [f"note: {one}" for one in submodules_of(layout)]
     if known := State(layout).text(names.REPOSITORY):
@@ -280,7 +280,7 @@ def _states(layout: Layout) -> list[str]:
 def lay_out(layout: Layout) -> None:
     """Create the folders, exclude them from git, and give them their own minimal .git, so that `git clean` skips them."""
     grants.begin(layout)
-    dotgit.exclude(layout.folders.top, IGNORE_LINE.format(prefix="".join(map(_plain, layout.folders.prefix))))
+    dotgit.exclude(layout.folders.top, IGNORE_LINE.format(prefix=re.sub(r"([\\*?[])", r"\\\1", layout.folders.prefix)))
     for folder in (
         layout.path(names.RUNS),
         layout.path(names.LOCKS),
@@ -293,11 +293,6 @@ def lay_out(layout: Layout) -> None:
         files.make_folder(os.path.join(layout.path(names.GIT), name))
     files.replace(os.path.join(layout.path(names.GIT), "HEAD"), b"ref: refs/heads/none\n")
     write_generated(layout)
-
-
-def _plain(letter: str) -> str:
-    """A character of a path, escaped for a git pattern."""
-    return "\\" + letter if letter in "\\*?[" else letter
 
 
 def _first_commit(layout: Layout, branch: str) -> str:

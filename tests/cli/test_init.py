@@ -31,6 +31,26 @@ def test_init_starts_a_mission_and_says_where(unbegun: House) -> None:
     assert unbegun.harness("init", "--quietly").out == ""
 
 
+def test_quietly_it_still_sets_an_agent_and_a_trust(unbegun: House) -> None:
+    """Both in config.toml, of a new mission and of one that exists; without next steps, and the same again changes nothing."""
+    done = unbegun.harness("init", "--quietly", "--agent", "scripted")
+    assert (done.code, "Next:" in done.out) == (0, False), done
+    assert '.harness/config.toml: agent = "scripted"' in done.out
+    config = unbegun.read(".harness/config.toml")
+    assert config.startswith('agent = "scripted"\n')
+    assert unbegun.harness("init", "--quietly", "--agent", "scripted").out == ""
+    assert unbegun.harness("init", "--quietly", "--trust", "workspace").code == 0
+    assert unbegun.read(".harness/config.toml") == f'trust = "workspace"\n{config}'
+    other = unbegun.harness("init", "--quietly", "--agent", "playbook")
+    assert (other.code, "already sets another agent" in other.err) == (64, True), other
+
+
+def test_quietly_in_a_terminal_it_asks_nothing(unbegun: House) -> None:
+    """An agent without a trust gets one line; nothing is read."""
+    done = unbegun.program("init", "--quietly", "--agent", "playbook")
+    assert (done.code, "?" in done.out) == (0, False), done
+
+
 def test_init_and_each_start_name_what_runs_do_not_see(unbegun: House) -> None:
     """Edits and new files, not SPEC.md, playbooks or ignored ones; on another branch it says where to commit them."""
     unbegun.write("SPEC.md", "# Another\n")

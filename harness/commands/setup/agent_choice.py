@@ -63,10 +63,8 @@ def choose(layout: Layout, agent: str, trust: str, ask: Ask | None, *, steps: bo
     cap = _cap(ask) if ask and costly and settings.max_cost_usd is None else None
     loop = _loop(ask) if ask and registry.LOOP in wanted and not settings.agents.get(registry.LOOP) else {}
     if ask and costly and not trust and not settings.trust:
-        limits = {
-            word: [f"{name}: {text}" for name in costly for text in registry.caveats(name, word)] for word in TRUSTS
-        }
-        trust = ask(TRUST, {word: "; ".join([TRUSTS[word], *limits[word]]) for word in TRUSTS}, next(iter(TRUSTS)))
+        limits = {how: [f"{one}: {text}" for one in costly for text in registry.caveats(one, how)] for how in TRUSTS}
+        trust = ask(TRUST, {how: "; ".join([TRUSTS[how], *limits[how]]) for how in TRUSTS}, next(iter(TRUSTS)))
     values: dict[str, str | list[str] | float | None] = {
         "agent": "" if wanted == settings.agent else _one_or_list(wanted),
         "trust": "" if trust == settings.trust else trust,

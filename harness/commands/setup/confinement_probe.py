@@ -75,7 +75,10 @@ def _tried(project: str, settings: Config, another: str) -> Iterator[Finding]:
     there, folder = agent_probe.begin(project), project + "-tree"
     how = confine.tier(there, settings)
     if how == NONE:
-        raise Unavailable(NOTHING.format(why=_why_none(settings)))
+        off = settings.confine == "off"
+        raise Unavailable(
+            NOTHING.format(why='config.toml says confine = "off"' if off else "no bubblewrap, no Landlock")
+        )
     trust = settings.trust or TRUST
     yield Finding(state="note", what=f"on this machine: {how}; an agent with trust = {json.dumps(trust)}")
     for path in (another + "/secret", there.path(names.FEATURES), folder + "/file"):
@@ -106,12 +109,6 @@ def _environment(settings: Config) -> Finding:
     more = f" and {len(gone) - MAX_SHOWN_NAMES} more" if len(gone) > MAX_SHOWN_NAMES else ""
     named = f": {', '.join(gone[:MAX_SHOWN_NAMES])}{more}" if gone else ""
     return Finding(state="ok", what=f"of {len(os.environ)} variables {len(gone)} are not passed on{named}")
-
-
-def _why_none(settings: Config) -> str:
-    if settings.confine == "off":
-        return 'config.toml says confine = "off"'
-    return "no bubblewrap, no Landlock"
 
 
 def probes(there: Layout, folder: str, another: str, shown: Sequence[str] = ()) -> list[Probe]:

@@ -115,16 +115,12 @@ def apply_work(run: OpenRun, work: str, data: bytes) -> None:
         if said != [work, head]:
             raise ResultRefused("it rewrites the history: its work is no commit on that of the run")
         for _, path in repository.changed(top, head, work):
-            if not _is_beneath(path, run.layout.folders.prefix):
+            parts, ours = path.lower().split("/"), f"{run.layout.folders.prefix}.harness/"  # "" begins an absolute path
+            if not {"", ".", "..", ".git"}.isdisjoint(parts) or f"{path}/".startswith(ours):
                 raise ResultRefused(f"it changes {path!r}, which is no path of the tree")
         worktrees.lay(run.checkout, work)
     except GitFailed as fault:
         raise ResultRefused(f"git does not take its objects: {' '.join(str(fault).split())[:300]}") from None
-
-
-def _is_beneath(path: str, prefix: str) -> bool:
-    parts = path.lower().split("/")  # "" begins an absolute path
-    return {"", ".", "..", ".git"}.isdisjoint(parts) and not (path + "/").startswith(prefix + ".harness/")
 
 
 def keep_records(run: OpenRun, found: dict[str, bytes]) -> None:
