@@ -131,6 +131,7 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     ),
     **dict.fromkeys(("stores.disk", "stores._sqlite"), "the files of a store"),
     "team.database": "its migrations, which come with the program",
+    "run._survey": "the files of a project",
     "run._inputs": "identities, which missions share",
     **dict.fromkeys(("mission.mission", "mission.roles"), "SPEC.md and roles, which people write"),
     **dict.fromkeys(("run.settle.specifier", "commands.setup.specification"), "SPEC.md, which a person asks for"),

@@ -35,13 +35,8 @@ def gather(run: OpenRun, workspace: WorkspaceSnapshot | None) -> Material:
     asked = workplace.asked_spec(layout) if role.plans or "plan" in role.reads else None
     accepted = State(layout).text(names.SPEC) or ""
     outcome.prompt.spec = encoding.decode(asked, layout.folders.asked_spec) if asked else accepted
-    context = {
-        **run.context.asdict(),
-        "workplace": run.workplace,
-        "state": layout.state,
-        "shim": layout.path(names.SHIM),
-    }
-    context["repository"] = run.checkout if layout.folders.prefix else ""
+    context = {**run.context.asdict(), "workplace": run.workplace, "state": layout.state}
+    context |= {"shim": layout.path(names.SHIM), "repository": run.checkout if layout.folders.prefix else ""}
     open_issues = issues.serious(issues.load(layout)) if "issues" in role.reads else []
     found, fired = _findings(run) if "findings" in role.reads else [], _receipts(run)
     return Material(

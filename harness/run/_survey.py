@@ -15,10 +15,8 @@ HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "pre-push")
 ENDS = r"\.([cm]?[jt]s|json|ya?ml)"  # a short list: no repository makes these lines long
 RULES = rf"\.pre-commit-config\.ya?ml|\.?lefthook\.ya?ml|\.gitlint|\.commitlintrc({ENDS})?|commitlint\.config{ENDS}"
 RULES += rf"|\.husky/({'|'.join(HOOKS)})"
-MANIFESTS = (
-    r"pyproject\.toml|setup\.py|requirements\.txt|package\.json|go\.mod|Cargo\.toml|pom\.xml|build\.gradle(\.kts)?"
-)
-MANIFESTS += r"|CMakeLists\.txt|meson\.build|Gemfile|composer\.json|mix\.exs|Makefile"
+MANIFESTS = r"pyproject\.toml|setup\.py|requirements\.txt|package\.json|go\.mod|Cargo\.toml|pom\.xml|Makefile"
+MANIFESTS += r"|CMakeLists\.txt|meson\.build|build\.gradle(\.kts)?|Gemfile|composer\.json|mix\.exs"
 
 
 def text(layout: Layout) -> str:

@@ -229,7 +229,7 @@ def located(layout: Layout) -> list[str]:
     found = [f"note: {line}" for line in [*gaps.find(mission.asked_spec_text(layout) or ""), *_states(layout)]]
     found += [f"note: {one}" for one in submodules_of(layout)]
     if known := State(layout).text(names.REPOSITORY):
-        found += [f"{layout.shown(names.REPOSITORY)}, for the planner; correct it there:"]
+        found += [f"{layout.shown(names.REPOSITORY)} is shown in the prompt of each plan; correct it there:"]
         found += [f"  {line}" for line in known.splitlines()[:7]]
     keyed = [name for name in logins.present(os.environ) if registry.installed(name)]
     found += [f"agents with a login or a key: {', '.join(keyed)}"] if keyed else []

@@ -36,19 +36,13 @@ def test_quietly_it_still_sets_an_agent_and_a_trust(unbegun: House) -> None:
     done = unbegun.harness("init", "--quietly", "--agent", "scripted")
     assert (done.code, "Next:" in done.out) == (0, False), done
     assert '.harness/config.toml: agent = "scripted"' in done.out
-    config = unbegun.read(".harness/config.toml")
+    config = unbegun.read("config.toml")
     assert config.startswith('agent = "scripted"\n')
     assert unbegun.harness("init", "--quietly", "--agent", "scripted").out == ""
     assert unbegun.harness("init", "--quietly", "--trust", "workspace").code == 0
-    assert unbegun.read(".harness/config.toml") == f'trust = "workspace"\n{config}'
+    assert unbegun.read("config.toml") == f'trust = "workspace"\n{config}'
     other = unbegun.harness("init", "--quietly", "--agent", "playbook")
     assert (other.code, "already sets another agent" in other.err) == (64, True), other
-
-
-def test_quietly_in_a_terminal_it_asks_nothing(unbegun: House) -> None:
-    """An agent without a trust gets one line; nothing is read."""
-    done = unbegun.program("init", "--quietly", "--agent", "playbook")
-    assert (done.code, "?" in done.out) == (0, False), done
 
 
 def test_init_and_each_start_name_what_runs_do_not_see(unbegun: House) -> None:
@@ -112,6 +106,25 @@ def keyboard() -> None:
     os.setsid()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     heard()
+
+
+def test_quietly_it_asks_nothing_in_a_terminal(unbegun: House) -> None:
+    """An agent without a trust is written, and one line says how to set that."""
+    program = unbegun.folder / "bin" / "codex"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-P", str(PROGRAM), "init", "--quietly", "--agent", "codex"]
+    env = {**unbegun.env, "PATH": f"{program.parent}{os.pathsep}/usr/bin{os.pathsep}/bin"}
+    done = subprocess.run(
+        command, cwd=unbegun.project, env=env, stdin=follower, capture_output=True, timeout=60, check=True
+    )
+    os.close(leader)
+    os.close(follower)
+    assert b"How " not in done.stdout
+    assert b"It does not start before you set its trust: run.sh init --trust workspace (or full)" in done.stdout
+    assert unbegun.read("config.toml").startswith('agent = "codex"\n')
 
 
 @pytest.mark.parametrize("key", [b"\x03", b"\x04"], ids=["Ctrl-C", "Ctrl-D"])

@@ -9,11 +9,12 @@ import pytest
 
 from harness.agents import registry
 from harness.base.errors import BrokenFile
+from harness.mission import mission
 from harness.replay import rebuild
 from harness.run import reconcile
 from harness.state import names
 from tests.missions import House
-from tests.planned import lay, prompt_of, reply, role
+from tests.planned import prompt_of, reply, role
 
 POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 12345\n"
 TITLE = "### The repository, as found at the start (.harness/repository.md)"
@@ -24,7 +25,7 @@ def told(house: House) -> dict[str, str]:
     assert (done := house.harness("init")).code == 0, done
     text = house.layout.path(names.REPOSITORY)
     lines = Path(text).read_text().splitlines()
-    head = ".harness/repository.md, for the planner; correct it there:\n"
+    head = ".harness/repository.md is shown in the prompt of each plan; correct it there:\n"
     assert head + "".join(f"  {line}\n" for line in lines) in done.out
     assert len(lines) <= 7
     return dict(line.split(": ", 1) for line in lines)
@@ -170,7 +171,7 @@ def test_a_mission_without_the_file_goes_on_as_before(house: House) -> None:
 def test_a_file_that_is_no_text_stops_a_run_with_its_line(house: House) -> None:
     """Before an agent is called."""
     Path(house.layout.path(names.REPOSITORY)).write_bytes(b"fine\n\xff\n")
-    with pytest.raises(BrokenFile, match=r"repository\.md:2"):
+    with pytest.raises(BrokenFile, match=r"repository\.md, line 2"):
         prompt_of(house, "planner")
 
 
@@ -182,10 +183,7 @@ def test_an_unconfined_run_leaves_it_in_its_place() -> None:
 def test_a_next_mission_has_a_fresh_one(house: House) -> None:
     """The corrected one is in the archive."""
     Path(house.layout.path(names.REPOSITORY)).write_text("mine\n")
-    archived = house.layout.archive_of(
-        house.harness("status", "--json") and json.loads(house.read(".harness/mission.json"))["id"]
-    )
-    lay(house, [])
+    archived = house.layout.archive_of(mission.load(house.layout).id)
     assert house.harness("init", "--abandon").code == 0
     assert Path(archived, names.REPOSITORY).read_text() == "mine\n"
     assert Path(house.layout.path(names.REPOSITORY)).read_text().startswith("tracked files: ")

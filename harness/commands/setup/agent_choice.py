@@ -20,7 +20,7 @@ from harness.decision import ceiling as most
 from harness.decision import views
 from harness.mission import config, roles
 from harness.mission.config import Config
-from harness.state import files, journal, names
+from harness.state import journal, names
 from harness.state.layout import Layout, command
 from harness.state.state import State
 
@@ -181,8 +181,7 @@ def _write(layout: Layout, values: dict[str, str | list[str] | float | None]) ->
     before, path = State(layout).text(names.CONFIG), layout.path(names.CONFIG)
     if before is not None and not given:
         return []
-    first = (files.read_text(TEMPLATE) or "").replace("{role}", roles.due(layout)["commits"])
-    text = first if before is None else before
+    text = _template(roles.due(layout)["commits"]) if before is None else before
     for key, value in reversed(given.items()):
         text = put(text, key, value)
     rows = [f"{key} = {json.dumps(value)}" for key, value in given.items()]
@@ -194,6 +193,12 @@ def _write(layout: Layout, values: dict[str, str | list[str] | float | None]) ->
     changes.commit()
     rows += ["every setting, commented out"] if before is None else []
     return [f"{layout.shown(names.CONFIG)}: {', '.join(rows)}"]
+
+
+def _template(role: str) -> str:
+    """The first config.toml, with a table for this role."""
+    with open(TEMPLATE, encoding="utf-8") as file:
+        return file.read().replace("{role}", role)
 
 
 def _is_set(text: str, key: str, value: Json) -> bool:

@@ -75,10 +75,8 @@ def _tried(project: str, settings: Config, another: str) -> Iterator[Finding]:
     there, folder = agent_probe.begin(project), project + "-tree"
     how = confine.tier(there, settings)
     if how == NONE:
-        off = settings.confine == "off"
-        raise Unavailable(
-            NOTHING.format(why='config.toml says confine = "off"' if off else "no bubblewrap, no Landlock")
-        )
+        off = 'config.toml says confine = "off"' if settings.confine == "off" else ""
+        raise Unavailable(NOTHING.format(why=off or "no bubblewrap, no Landlock"))
     trust = settings.trust or TRUST
     yield Finding(state="note", what=f"on this machine: {how}; an agent with trust = {json.dumps(trust)}")
     for path in (another + "/secret", there.path(names.FEATURES), folder + "/file"):
