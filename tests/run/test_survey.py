@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.agents import registry
-from harness.base.errors import BrokenFile
 from harness.mission import mission
 from harness.replay import rebuild
-from harness.run import reconcile
 from harness.state import names
 from tests.missions import House
 from tests.planned import prompt_of, reply, role
@@ -171,13 +169,17 @@ def test_a_mission_without_the_file_goes_on_as_before(house: House) -> None:
 def test_a_file_that_is_no_text_stops_a_run_with_its_line(house: House) -> None:
     """Before an agent is called."""
     Path(house.layout.path(names.REPOSITORY)).write_bytes(b"fine\n\xff\n")
-    with pytest.raises(BrokenFile, match=r"repository\.md, line 2"):
-        prompt_of(house, "planner")
+    done = role(house, "planner")
+    assert (done.code, "repository.md, line 2: not UTF-8" in done.err) == (65, True), done
+    assert not list((house.state / names.RUNS).iterdir())
 
 
-def test_an_unconfined_run_leaves_it_in_its_place() -> None:
+def test_an_unconfined_run_leaves_it_in_its_place(house: House) -> None:
     """It is a person's, as STEER.md is."""
-    assert names.REPOSITORY in reconcile.PEOPLES
+    house.config('agent = "scripted"', 'confine = "off"')
+    house.work({})
+    assert house.read(names.REPOSITORY).startswith("tracked files: ")
+    assert house.refused() == {}
 
 
 def test_a_next_mission_has_a_fresh_one(house: House) -> None:
