@@ -169,7 +169,7 @@ def test_a_mission_without_the_file_goes_on_as_before(house: House) -> None:
 def test_a_file_that_is_no_text_stops_a_run_with_its_line(house: House) -> None:
     """Before an agent is called."""
     Path(house.layout.path(names.REPOSITORY)).write_bytes(b"fine\n\xff\n")
-    done = role(house, "planner")
+    done = house.role("planner")
     assert (done.code, "repository.md, line 2: not UTF-8" in done.err) == (65, True), done
     assert not list((house.state / names.RUNS).iterdir())
 
