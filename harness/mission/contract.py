@@ -1,11 +1,12 @@
 """validation-contract.md: the claims that must hold, and the checks that decide them.
 
-```sh setup                                     ```sh service name=web ready="curl …" seconds=60
+```sh setup inputs=package-lock.json            ```sh service name=web ready="curl …" seconds=60
 ### VAL-AUTH-001: one observable sentence       then ```sh check [guard] [seconds=900] blocks, or the line `manual`
 """
 
 from __future__ import annotations
 
+import re
 import shlex
 
 from harness.base import schema
@@ -22,6 +23,7 @@ PREAMBLE = """# Validation contract
 Each claim is decided by its checks, run with `bash -euo pipefail -c` in the working folder; the exit status decides.
 """
 MANUAL = "manual"
+INPUT = re.compile(r"(?:(?!\.\.?(?:/|$))[\w.@+-]+(?:/(?!$)|$))+")  # of a setup
 
 
 class Check(Record):
@@ -51,9 +53,10 @@ class Service(Record):
 
 
 class Contract(Record):
-    """The whole contract; `setup` is "" if there is none."""
+    """The whole contract; `setup` is "" if there is none, and depends on `setup_inputs`, or on the commit if it names none."""
 
     setup: str = ""
+    setup_inputs: list[str] = []
     services: list[Service] = []
     claims: list[Claim] = []
 
@@ -129,8 +132,10 @@ def _take_fence(contract: Contract, block: documents.Block, path: str) -> None:
         raise BrokenFile(path, f"the block '{block.info}' is not closed", line=block.line, remedy=HELP)
     kind, options = _options(block, path)
     command = block.text.removesuffix("\n")
-    if kind == "setup" and not options and not contract.claims and not contract.setup:
-        contract.setup = command
+    if kind == "setup" and options.keys() <= {"inputs"} and not contract.claims and not contract.setup:
+        contract.setup, contract.setup_inputs = command, options["inputs"].split(",") if options else []
+        if bad := input_faults(contract):
+            raise BrokenFile(path, bad[0], line=block.line, remedy=HELP)
     elif kind == "service" and {"name", "ready"} <= options.keys() <= {"name", "ready", "seconds"}:
         bad = schema.name_faults([*(service.name for service in contract.services), options["name"]], "service")
         if bad:
@@ -142,6 +147,13 @@ def _take_fence(contract: Contract, block: documents.Block, path: str) -> None:
         contract.claims[-1].checks.append(Check(run=command, seconds=seconds, guard="guard" in options))
     else:
         raise BrokenFile(path, f"the block '{block.info}' is not understood here", line=block.line, remedy=HELP)
+
+
+def input_faults(known: Contract) -> list[str]:
+    """What is wrong with the inputs of a setup."""
+    lone = ["the setup has inputs, but no command"] if known.setup_inputs and not known.setup else []
+    bad = [one for one in known.setup_inputs if not INPUT.fullmatch(one)]
+    return lone + [f"the setup's input '{one}' is not a plain path in the project, such as web/package.json" for one in bad]
 
 
 def _options(block: documents.Block, path: str) -> tuple[str, dict[str, str]]:
@@ -186,7 +198,8 @@ def render(contract: Contract) -> str:
 
 def setup_block(contract: Contract) -> str:
     """The block of the setup."""
-    return documents.fenced(contract.setup + "\n", "sh setup")
+    inputs = f" inputs={','.join(contract.setup_inputs)}" if contract.setup_inputs else ""
+    return documents.fenced(contract.setup + "\n", f"sh setup{inputs}")
 
 
 def service_block(service: Service) -> str:

@@ -88,11 +88,12 @@ class AdversarialCheck(Record):
 
 
 class PlanReply(RoleReply):
-    """A plan; `reason`: why an existing setup or service changes."""
+    """A plan; `setup_inputs`: the files on which the setup depends; `reason`: why an existing setup or service changes."""
 
     features: list[PlannedFeature]
     contract: list[PlannedClaim]
     setup: PlainText = ""
+    setup_inputs: list[str] = []
     services: list[Service] = []
     drop: list[DroppedItem] = []
     reason: str = ""

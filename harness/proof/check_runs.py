@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.base import clock, faults
 from harness.base.errors import RunCut
+from harness.git import repository
 from harness.mission import receipts
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Check, Claim, Contract
@@ -169,24 +170,37 @@ def keep(found: list[Receipt], path: str) -> None:
 
 
 def setup_once(layout: Layout, contract: Contract, place: CheckEnvironment) -> str:
-    """`setup_fault`, unless the setup was already green at this commit: it may take minutes, so that is kept."""
+    """`setup_fault`, unless the setup was green in this tree with the same key, and what it made is there: it may take minutes."""
     if place.machine:
         return place.machine.setup(contract)
-    key = _setup_key(contract, place)
-    if documents.recall(layout.cache, "setup", key):
+    if not contract.setup:
         return ""
+    key, name = _setup_key(contract, place), f"setup-{os.path.basename(place.root)}"
+    made = documents.recall(layout.cache, name, key)
+    if made is not None and all(os.path.lexists(os.path.join(place.root, path)) for path in made):
+        return ""
+    documents.keep(layout.cache, name, "", None)  # it may end red, or not at all, and leave the tree half changed
     fault = setup_fault(contract, place)
-    if contract.setup and not fault:
-        documents.keep(layout.cache, "setup", key, True)
+    if not fault:
+        documents.keep(layout.cache, name, key, _made(place.root) if contract.setup_inputs else [])
     return fault
 
 
+def _made(root: str) -> list[str]:
+    """The files that no commit has, folders as "dir/", and the names in these folders. 1 call."""
+    found = repository.not_in_index(root)
+    return found + [path + name for path in found if path[-1] == "/" for name in files.names(os.path.join(root, path))]
+
+
 def _setup_key(contract: Contract, place: CheckEnvironment) -> str:
-    """The cache key of a green setup: the commit, the command, and the identity of the folders, which may be recreated."""
+    """The cache key of a green setup: the command, the commit or its version of the inputs, and the identity of the folders,
+    which may be recreated. 1 call with inputs."""
     link = os.path.join(place.root, ".git")  # in a tree it is written once; a folder's inode may be reused
     made = [os.stat(link).st_mtime_ns if os.path.isfile(link) else os.stat(place.root).st_ino]
     made += [os.stat(place.home).st_ino] if place.home else []
-    return f"{place.head} {made} {place.directory} {contract.setup}"
+    words = ("--literal-pathspecs", "ls-tree", "-r", "-z", place.head, "--", *contract.setup_inputs)
+    at = repository.run(place.directory, *words).decode() if contract.setup_inputs else place.head
+    return f"{at} {made} {place.directory} {contract.setup_inputs} {contract.setup}"
 
 
 def setup_fault(contract: Contract, place: CheckEnvironment) -> str:

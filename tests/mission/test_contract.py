@@ -96,9 +96,19 @@ def test_random_contracts_come_back() -> None:
         assert contract.parse(contract.render(made), "c") == made
 
 
+def test_the_files_on_which_a_setup_depends_come_back() -> None:
+    """In their order, with every sign that a plain path may have; a setup without them depends on the commit."""
+    made = Contract(setup="npm ci", setup_inputs=["package-lock.json", "web/ä+b@1.x/.npmrc"], claims=claims("x"))
+    text = contract.render(made)
+    assert text.split("\n")[4] == "```sh setup inputs=package-lock.json,web/ä+b@1.x/.npmrc"
+    assert contract.parse(text, "c") == made
+    assert contract.parse("```sh setup\nmake\n```\n", "c").setup_inputs == []
+
+
 def test_a_contract_survives_as_plain_json() -> None:
     """A lane of another machine gets it this way."""
-    made = Contract(setup="x", services=[Service(name="web", run="y", ready="z")], claims=claims("w"))
+    made = Contract(setup="x", setup_inputs=["a"], claims=claims("w"))
+    made.services = [Service(name="web", run="y", ready="z")]
     assert schema.trusted(contract.Contract, schema.plain(made)) == made
 
 
@@ -144,6 +154,11 @@ BROKEN = [
     ("```sh service name='a b' ready=x\nx\n```\n", 1, "invalid service"),
     ('```sh service name=web ready="open\nx\n```\n', 1, "not understood"),
     ("```sh setup\na\n```\n\n```sh setup\nb\n```\n", 5, "not understood here"),
+    ("```sh setup input=a\na\n```\n", 1, "not understood here"),
+    *(
+        (f"# V\n\n```sh setup inputs={names}\na\n```\n", 3, "is not a plain path in the project")
+        for names in ("", "a,", "../a", "a/../b", "a/./b", "/etc/passwd", "a//b", "a/", "'a b'", "~/a", "*.json", "..")
+    ),
 ]
 
 

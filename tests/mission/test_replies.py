@@ -33,6 +33,7 @@ WHOLE: dict[str, dict[str, Any]] = {
             {"id": "A", "claim": "it holds", "checks": [{"run": "x", "seconds": 9, "guard": True}], "manual": False}
         ],
         "setup": "make",
+        "setup_inputs": ["package.json"],
         "services": [{"name": "web", "run": "serve", "ready": "curl x", "seconds": 5}],
         "drop": [{"id": "B", "reason": "gone"}],
         "reason": "another tool",

@@ -124,7 +124,7 @@ def try_out(layout: Layout, claim_id: str, wanted: ClaimEdit) -> Iterator[Receip
     old = known.claim(claim_id)
     claim = merged(old, wanted)
     new = [check for check in claim.checks if check.run not in {one.run for one in old.checks}]
-    whole = Contract(setup=known.setup, services=known.services, claims=[claim])
+    whole = known.replace(claims=[claim])
     _refuse(
         [fault for check in new for fault in _plan.form_faults(check.run, layout.folders.project, layout.folders.top)]
     )
@@ -153,7 +153,7 @@ def try_new(layout: Layout, claim: Claim) -> Iterator[Receipt]:
     known = contract.load(layout)
     if not known.claims:
         raise UsageFault("There is no plan yet. Without --check it is planned, and its checks with it.")
-    whole = Contract(setup=known.setup, services=known.services, claims=[claim])
+    whole = known.replace(claims=[claim])
     _refuse(
         [
             fault

@@ -72,11 +72,14 @@ def draft(
     faults: list[str] = []
     fixed = {claim for feature in features if feature.status == "passed" for claim in feature.claims}
     gone = {row["id"]: row["reason"] for row in reply.get("drop", [])}
-    made = Draft(features=[], contract=Contract(setup=contract.setup, services=contract.services))
+    made = Draft(features=[], contract=contract.replace(claims=[]))
     fixed_why = dict.fromkeys(contract_log.set_by_person(log), SET_BY_PERSON) | dict.fromkeys(fixed, PASSED)
     _lay_claims(made, reply, contract, fixed_why, gone, faults)
     _lay_features(made, reply, features, gone, faults)
     made.contract.setup = reply.get("setup", contract.setup).rstrip("\n")
+    kept = contract.setup_inputs if made.contract.setup == contract.setup else []
+    made.contract.setup_inputs = reply.get("setup_inputs", kept)
+    faults += contracts.input_faults(made.contract)
     if "services" in reply:
         made.contract.services = [Service(**{**row, "run": row["run"].strip("\n")}) for row in reply["services"]]
     names = [row["id"] for row in reply["features"]] + [row["id"] for row in reply["contract"]]

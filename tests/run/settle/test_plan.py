@@ -126,6 +126,7 @@ def test_a_good_plan_has_no_fault() -> None:
             told("VAL-LOOK", manual=True),
         ],
         setup="make build\n",
+        setup_inputs=["Makefile", "web/package-lock.json"],
         services=[{"name": "web", "run": "serve", "ready": 'curl -fs "localhost:$PORT"', "seconds": 5}],
     )
     made, found = drafted(value)
@@ -134,7 +135,7 @@ def test_a_good_plan_has_no_fault() -> None:
     assert made.features[0].replace(claims=[]) == Feature(
         id="F-001", title="Feature F-001", claims=[], description="d", spec_refs=["Part"], priority=3
     )
-    assert made.contract.setup == "make build"
+    assert (made.contract.setup, made.contract.setup_inputs) == ("make build", ["Makefile", "web/package-lock.json"])
     assert made.contract.services == [Service(name="web", run="serve", ready='curl -fs "localhost:$PORT"', seconds=5)]
     assert made.contract.claims[0].checks == [
         Check(run="make test"),
@@ -160,8 +161,14 @@ LINT: list[tuple[str, str]] = [
     ("a circle of two", "in a circle: F-001, F-002"),
     ("no feature", "the plan has no feature"),
     ("drop what is not there", "'F-404' cannot be dropped: there is none"),
+    ("an input of the setup outside", "the setup's input '../lock' is not a plain path in the project"),
+    ("an absolute input of the setup", "the setup's input '/etc/pip.conf' is not a plain path in the project"),
+    ("inputs without a setup", "the setup has inputs, but no command"),
 ]
 VALUES: dict[str, dict[str, Any]] = {
+    "an input of the setup outside": patch(row(), contract=[told()], setup="make", setup_inputs=["lock", "../lock"]),
+    "an absolute input of the setup": patch(row(), contract=[told()], setup="make", setup_inputs=["/etc/pip.conf"]),
+    "inputs without a setup": patch(row(), contract=[told()], setup_inputs=["lock"]),
     "a feature id twice": patch(row(), row(claims=[])),
     "a feature id twice but for case": patch(row(), row("f-001", claims=["VAL-001"]), contract=[told()]),
     "a claim id twice": patch(row(), contract=[told(), told()]),
@@ -326,6 +333,25 @@ def test_what_a_patch_does_not_list_stays() -> None:
     assert [one.id for one in made.features] == ["F-001", "F-002", "F-003"]
     assert made.contract.claims[:2] == known.claims
     assert (made.contract.setup, made.contract.services) == (known.setup, known.services)
+
+
+@pytest.mark.parametrize(
+    ("plan", "inputs"),
+    [
+        ({}, ["lock"]),
+        ({"setup": "make\n"}, ["lock"]),
+        ({"setup": "make all"}, []),
+        ({"setup": "make", "setup_inputs": []}, []),
+        ({"setup_inputs": ["other"]}, ["other"]),
+    ],
+)
+def test_the_inputs_of_a_setup_stay_with_its_command(plan: dict[str, Any], inputs: list[str]) -> None:
+    """Another command has those that come with it; a change of either gives its reason."""
+    known = Contract(setup="make", setup_inputs=["lock"], claims=[claim("VAL-001")])
+    made, found = drafted(patch(row(), **plan), [feature()], known)
+    assert made.contract.setup_inputs == inputs
+    assert bool(found) == ((made.contract.setup, inputs) != ("make", ["lock"]))
+    assert not found or found[0].startswith("setup of the contract is changed or gone; say why")
 
 
 def test_what_it_lists_is_laid_over_and_keeps_its_tries() -> None:
