@@ -153,7 +153,9 @@ def input_faults(known: Contract) -> list[str]:
     """What is wrong with the inputs of a setup."""
     lone = ["the setup has inputs, but no command"] if known.setup_inputs and not known.setup else []
     bad = [one for one in known.setup_inputs if not INPUT.fullmatch(one)]
-    return lone + [f"the setup's input '{one}' is not a plain path in the project, such as web/package.json" for one in bad]
+    return lone + [
+        f"the setup's input '{one}' is not a plain path in the project, such as web/package.json" for one in bad
+    ]
 
 
 def _options(block: documents.Block, path: str) -> tuple[str, dict[str, str]]:

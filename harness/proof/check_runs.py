@@ -170,7 +170,7 @@ def keep(found: list[Receipt], path: str) -> None:
 
 
 def setup_once(layout: Layout, contract: Contract, place: CheckEnvironment) -> str:
-    """`setup_fault`, unless the setup was green in this tree with the same key, and what it made is there: it may take minutes."""
+    """`setup_fault`, unless the setup was green in this tree with the same key and what it made is there: it may take minutes."""
     if place.machine:
         return place.machine.setup(contract)
     if not contract.setup:

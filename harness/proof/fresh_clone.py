@@ -65,9 +65,10 @@ def _at(path: str, clone: str, known: Confinement) -> Confinement:
 
 
 def apart(place: CheckEnvironment, folder: str, recorded: RecordedSettings, *hidden: str) -> CheckEnvironment:
-    """`place` with a fresh HOME in `folder` that has the visible part of the recorded git configuration, and with these
-    folders hidden."""
-    home = confine.home_of_clone(os.path.join(folder, "home"), place.shown)
+    """`place` with a fresh HOME in `folder` that has the visible part of the recorded git configuration and, unless the place
+    is plain, the mission's packages, and with these folders hidden."""
+    packages = home_layer.packages_of(place.home) if place.home and not place.plain else ""
+    home = confine.home_of_clone(os.path.join(folder, "home"), place.shown, packages)
     glass = place.confinement and confine.without(place.confinement, hidden)
     known = recorded.replace(persons=home_layer.public(recorded.persons))
     return place.replace(home=home, git=clones.configuration(known, home), confinement=glass)

@@ -116,7 +116,7 @@ def _of_runs(layout: Layout, settings: Config, own: str, how: str) -> Confinemen
 def home_of_checks(project: str, folder: str, shown: Sequence[str] = ()) -> str:
     """Make the HOME of checks, services and setup in `folder`: links to the visible paths of a person's HOME (the list
     and `shown`), and files that tools write."""
-    return home_layer.make(folder, _person(shown), _common(project))
+    return home_layer.make(folder, _person(shown), _common(project), home_layer.packages_of(folder))
 
 
 def home_of_agent(project: str, tree: str, below: str = "", adapter: Iterable[str] = ()) -> str:
@@ -129,9 +129,9 @@ def home_of_agent(project: str, tree: str, below: str = "", adapter: Iterable[st
     return made
 
 
-def home_of_clone(folder: str, shown: Sequence[str] = ()) -> str:
+def home_of_clone(folder: str, shown: Sequence[str] = (), packages: str = "") -> str:
     """Make the HOME of checks in a fresh clone in `folder`: as `home_of_checks`, without links to a project."""
-    return home_layer.make(folder, _person(shown))
+    return home_layer.make(folder, _person(shown), packages=packages)
 
 
 def disarm(tree: str) -> list[str]:

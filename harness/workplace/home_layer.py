@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from harness.base import encoding
 from harness.git.checkouts import clones
+from harness.process import temporary
 from harness.state import files
 from harness.workplace import _home_list, _logins
 from harness.workplace._home_list import COPY, FRESH, GIT, GIT_FILES, LOGIN, MOVED, OPENED, SETTINGS, UNSET, Person
@@ -22,16 +23,22 @@ from harness.workplace._logins import Pairs
 SHIMS = ".pyenv/shims"
 INDEXES = ".cargo/registry/index"
 FORMAT = 2  # of a layer; one of another format is made again
+PACKAGES = (  # what pip, npm, go and cargo downloaded
+    ".cache/pip", "Library/Caches/pip", ".npm/_cacache", "go/pkg/mod/cache/download",
+    ".cargo/registry/cache", ".cargo/registry/index",
+)  # fmt: skip
 LFS = ".git-lfs"  # a storage of git-lfs: `git status` of a changed large file adds one, and the project's git is read-only
 
 
-def make(folder: str, person: Person, git: str = "") -> str:
+def make(folder: str, person: Person, git: str = "", packages: str = "") -> str:
     """Create or update the layer in `folder` over the person's HOME, keeping files written there; returns its path.
-    `git` is the project's common git folder, whose large files are linked.
+    `git` is the project's common git folder, whose large files are linked. A new layer begins with a copy of `packages`.
     """
     mark = folder + ".stamp"
     if os.path.isdir(folder) and files.read(mark) == _stamp(folder, person, git):
         return folder
+    if os.path.isdir(packages) and not os.path.lexists(folder):
+        take_packages(packages, folder)
     files.make_folder(folder)
     tops = [*person.seen, *(entry.path for entry in _home_list.entries(COPY, SETTINGS))]
     for below in sorted({above for path in tops for above in _home_list.above(path)}):
@@ -45,6 +52,27 @@ def make(folder: str, person: Person, git: str = "") -> str:
         _link_large_files(folder, os.path.join(git, "lfs", "objects"))
     files.replace_quickly(mark, _stamp(folder, person, git))
     return folder
+
+
+def packages_of(layer: str) -> str:
+    """The folder with the packages of a mission, beside each of its layers."""
+    return os.path.join(os.path.dirname(layer), "packages")
+
+
+def take_packages(home: str, target: str) -> None:
+    """Copy the package caches in this HOME, without links that lead out of it, to `target`, which the copy replaces."""
+    top, new = os.path.realpath(home), target + ".new"
+    temporary.remove(new)
+    try:
+        files.make_folder(new)
+        for theirs in (os.path.join(top, path) for path in PACKAGES):
+            if os.path.isdir(theirs) and os.path.realpath(theirs) == theirs:
+                shutil.copytree(theirs, new + theirs[len(top) :], symlinks=True, copy_function=shutil.copyfile)
+    except OSError:  # the disk is full, or a program left something that is no file: packages come from the network
+        temporary.remove(new)
+        return
+    temporary.remove(target)
+    os.rename(new, target)
 
 
 def link(layer: str, home: str, paths: Iterable[str]) -> None:

@@ -11,7 +11,10 @@ from harness.base.errors import RunCut
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Contract
 from harness.proof import check_runs
+from harness.workplace import confine
 from tests.missions import House
+from tests.proof.cheats import Cheat, does
+from tests.proof.test_gallery import play
 
 COUNTING = "mkdir -p made/bin && echo >made/bin/tool && echo x >>ran"
 KNOWN = Contract(setup=COUNTING, setup_inputs=["web/lock", "kinds", "absent"])
@@ -33,9 +36,9 @@ def commit(house: House) -> None:
     house.git("commit", "-q", "--allow-empty", "-m", "next")
 
 
-def runs(house: House, known: Contract = KNOWN, where: Path | None = None, **more: float) -> int:
+def runs(house: House, known: Contract = KNOWN, where: Path | None = None) -> int:
     """How often the setup has run in this tree, after it was asked for at HEAD."""
-    place = CheckEnvironment(directory=str(where or house.project), head=house.head(), **more)
+    place = CheckEnvironment(directory=str(where or house.project), head=house.head())
     check_runs.setup_once(house.layout, known, place)
     return ((where or house.project) / "ran").read_text().count("x")
 
@@ -104,3 +107,28 @@ def test_each_tree_remembers_its_own(mission: House) -> None:
     mission.git("worktree", "add", "-q", "--detach", str(other))
     assert [runs(mission), runs(mission, where=other)] == [1, 1]
     assert [runs(mission), runs(mission, where=other)] == [1, 1]
+
+
+# the packages of a mission
+
+
+CACHE = ".npm/_cacache"
+FETCHES = f"mkdir -p ~/{CACHE}; cat ~/{CACHE}/from >had || echo the network >had; echo the first setup >~/{CACHE}/from"
+AGENT = f"for at in ../tree-1.home ../packages ~; do (mkdir -p $at/{CACHE}; echo an agent >$at/{CACHE}/from) || :; done"
+CHECK = f"echo the code of a worker >~/{CACHE}/from; cat had"
+
+
+def test_the_first_clone_begins_with_the_packages_of_the_first_setup_and_the_plain_one_without(tmp_path: Path) -> None:
+    """So does another tree. Neither an agent nor the code of a worker, which a check runs, gets anything into them."""
+    books = {"worker.md": does(AGENT, f"echo '{CHECK}' >check.sh")}
+    plan: dict[str, list[object]] = {"F-001": ["bash check.sh"]}
+    played = play(
+        Cheat(name="", plan=plan, books=books, runs=9, files={".gitignore": "had\n"}, setup=FETCHES), tmp_path
+    )
+    assert played.done, played.ended
+    had = {one.phase: one.output for one in played.receipts() if one.green}
+    assert had == {"after": "the first setup\n", "sweep": "the first setup\n", "outside": "the network\n"}
+    (state,) = (tmp_path / "state" / "harness").glob("*/tree-1.home")
+    assert (state / CACHE / "from").read_text() == "the code of a worker\n"
+    other = confine.home_of_checks(str(played.house.project), str(state.parent / "tree-2.home"))
+    assert (Path(other) / CACHE / "from").read_text() == "the first setup\n"

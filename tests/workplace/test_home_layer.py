@@ -254,3 +254,72 @@ def test_an_index_of_crates_is_a_copy_that_cargo_rewrites(home: Path, tmp_path: 
     (layer / entry).write_text("1.1")
     made(str(layer), home)
     assert ((layer / entry).read_text(), (home / entry).read_text()) == ("1.1", "1.0")
+
+
+# the packages of a mission
+
+
+CACHED = (".cache/pip/http/a", ".npm/_cacache/content/b", "go/pkg/mod/cache/download/c", ".cargo/registry/cache/host/d")
+
+
+def downloaded(where: Path) -> Path:
+    """A HOME of checks after a setup: packages, and what else tools wrote."""
+    for name in (*CACHED, ".npm/_logs/today", ".cache/other/x", "go/pkg/mod/module/x", ".local/bin/tool"):
+        (where / name).parent.mkdir(parents=True, exist_ok=True)
+        (where / name).write_text(name)
+    return where
+
+
+def files_of(folder: Path) -> set[str]:
+    """The files below the folder, without links."""
+    return {str(one.relative_to(folder)) for one in folder.rglob("*") if one.is_file() and not one.is_symlink()}
+
+
+def test_a_new_layer_begins_with_a_copy_of_the_packages_and_of_nothing_else(home: Path, tmp_path: Path) -> None:
+    """What is written into it later stays in it, and an existing one is left alone."""
+    kept = home_layer.packages_of(str(tmp_path / "tree-1.home"))
+    home_layer.take_packages(str(downloaded(tmp_path / "tree-1.home")), kept)
+    assert files_of(Path(kept)) == {*CACHED}
+    person = _home_list.person(str(home), {})
+    layer = Path(home_layer.make(str(tmp_path / "tree-2.home"), person, packages=kept))
+    assert {*CACHED} <= files_of(layer)
+    assert os.readlink(layer / ".cargo/registry/cache/host/crate") == str(home / ".cargo/registry/cache/host/crate")
+    (layer / CACHED[0]).write_text("changed")
+    assert (Path(kept) / CACHED[0]).read_text() == CACHED[0]
+    old = tmp_path / "tree-3.home"
+    old.mkdir()
+    assert not {*CACHED} & files_of(Path(home_layer.make(str(old), person, packages=kept)))
+
+
+def test_packages_are_replaced_as_a_whole_and_what_a_kill_left_is_no_cache(tmp_path: Path) -> None:
+    """The folder appears when all of it is there."""
+    kept, first = tmp_path / "packages", downloaded(tmp_path / "one")
+    (tmp_path / "packages.new/.npm/_cacache").mkdir(parents=True)
+    (tmp_path / "packages.new/.npm/_cacache/half").write_text("")
+    home_layer.take_packages(str(first), str(kept))
+    assert (files_of(kept), sorted(os.listdir(tmp_path))) == ({*CACHED}, ["one", "packages"])
+    (tmp_path / "two/.npm/_cacache").mkdir(parents=True)
+    (tmp_path / "two/.npm/_cacache/new").write_text("")
+    home_layer.take_packages(str(tmp_path / "two"), str(kept))
+    assert files_of(kept) == {".npm/_cacache/new"}
+
+
+def test_no_link_of_a_setup_brings_a_persons_files_into_the_packages(tmp_path: Path) -> None:
+    """A cache that is a link, or below one, is left out; a link in a cache stays a link; a pipe is waited for by nobody."""
+    made, secret = tmp_path / "layer", tmp_path / "person"
+    for name in ("pip/token", "_cacache/token"):
+        (secret / name).parent.mkdir(parents=True)
+        (secret / name).write_text("secret")
+    made.mkdir()
+    (made / ".cache").symlink_to(secret)
+    (made / ".npm").mkdir()
+    (made / ".npm/_cacache").symlink_to(secret / "_cacache")
+    (made / "go/pkg/mod/cache/download").mkdir(parents=True)
+    (made / "go/pkg/mod/cache/download/in").symlink_to(secret / "pip/token")
+    kept = tmp_path / "packages"
+    home_layer.take_packages(str(made), str(kept))
+    assert files_of(kept) == set()
+    assert (kept / "go/pkg/mod/cache/download/in").is_symlink()
+    os.mkfifo(made / "go/pkg/mod/cache/download/pipe")
+    home_layer.take_packages(str(made), str(tmp_path / "again"))
+    assert not (tmp_path / "again").exists() and not (tmp_path / "again.new").exists()

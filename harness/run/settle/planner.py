@@ -19,6 +19,7 @@ from harness.run.settle._plan import Draft
 from harness.state import names
 from harness.state.layout import Layout
 from harness.state.state import State
+from harness.workplace import home_layer
 
 BEFORE_SECONDS = 60
 NO_REPLY = "The planner gave no reply"
@@ -68,6 +69,8 @@ def red_first(
     if fault:
         same = made.contract.setup == contracts.load(layout).setup
         raise RequestRefused((IN_FORCE if same else BROUGHT) + fault)
+    if made.contract.setup and place.home and reported is not None and not contracts.load(layout).claims:
+        home_layer.take_packages(place.home, home_layer.packages_of(place.home))  # before the first worker
     pairs = [
         (claim, check.replace(seconds=min(check.seconds or place.seconds, BEFORE_SECONDS)))
         for claim, check in made.untried(done)
