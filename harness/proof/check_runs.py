@@ -200,7 +200,7 @@ def _setup_key(contract: Contract, place: CheckEnvironment) -> str:
     made += [os.stat(place.home).st_ino] if place.home else []
     words = ("--literal-pathspecs", "ls-tree", "-r", "-z", place.head, "--", *contract.setup_inputs)
     at = repository.run(place.directory, *words).decode() if contract.setup_inputs else place.head
-    return f"{at} {made} {place.directory} {contract.setup_inputs} {contract.setup}"
+    return f"{at} {made} {place.directory} {contract.setup}"
 
 
 def setup_fault(contract: Contract, place: CheckEnvironment) -> str:
