@@ -22,8 +22,7 @@ here=$([[ $here == */* ]] || here=./$here; cd "${here%/*}/" && pwd -P) || exit 7
 [ -n "${HARNESS_PROJECT-}" ] || [ -e .harness ] || [ -e SPEC.md ] || set -- -C . "$@" # the program searches upwards
 export HARNESS_HOME=${HARNESS_HOME:-$here} HARNESS_PROJECT=${HARNESS_PROJECT:-$PWD} HARNESS_CALLED=${HARNESS_CALLED:-$0}
 export HARNESS_STATE=$HARNESS_PROJECT/.harness PYTHONPATH=$HARNESS_HOME
-python=${HARNESS_PYTHON:-$HARNESS_HOME/.venv/bin/python}
-program=$HARNESS_HOME/harness/__main__.py
+python=${HARNESS_PYTHON:-$HARNESS_HOME/.venv/bin/python} program=$HARNESS_HOME/harness/__main__.py
 [ -f "$program" ] || program=$HARNESS_HOME/../__main__.py
 [ -x "$python" ] || {
   what="$(id -un 2>/dev/null) cannot run $python: not permitted, or gone. Fix that, or run again"
@@ -59,10 +58,11 @@ start() { # one run of ROLE [FEATURE]
   child=$!; await
 }
 
+say() { echo "$([ ! -t 2 ] || printf '\r\033[K')$1" >&2; } # in place of a spinner
 finish() { # CODE [WHO]: exit with a documented code, also if SIGKILL or another foreign signal ended the process
   exec 8>&-; for child in $others; do await; done # release the turn, which a run without a claim may have kept
   case $1 in ? | ?? | 12[678] | 130 | 143) exit "$1" ;; esac
-  echo "$([ ! -t 2 ] || printf '\r\033[K')harness: ${2:-the run} was killed (signal $(($1 - 128))); the next start settles it and continues" >&2
+  say "harness: ${2:-the run} was killed (signal $(($1 - 128))); the next start settles it and continues"
   harness init --quietly 9>&- >/dev/null
   exit 75
 }
@@ -71,29 +71,29 @@ outlive() { # wait for the other lanes, without the turn: whether one of them ha
 
 leave() { # after the other lanes: a last curation if it is due, ten lines, and the documented code
   [ "$2" -lt 64 ] || [ "$1" = TIME ] && [ "${HARNESS_LANE:-1}" = 1 ] || finish "$2"
-  for child in $others; do await; done
+  exec 8>&-; for child in $others; do await; done # release the turn, which a wait may have kept
   read -r word role _ <<<"$(harness next --leaving "$1")"
   [ "$word" != NEXT ] || TRIGGER=leaving start "$role"
   harness ending "$1"; exit "$2"
 }
 
 loop() { # decide and execute repeatedly, as the options say; every other lane is a separate run.sh
+  trap '[ $? != 130 ] || say "stopped; the same command goes on"' EXIT; trap : PIPE
   trap 'pass_on INT 130' INT; trap 'pass_on TERM 143' TERM; trap 'pass_on HUP 143' HUP; export HARNESS_LOOP=$$
   [ "${HARNESS_LANE:-1}" != 1 ] || harness init --quietly -- "$@" || finish $? init
   mask=$(umask); umask go-w; { exec 9<>"$HARNESS_STATE/locks/loop${HARNESS_LANE-}" 8<>"$HARNESS_STATE/locks/turn"; } 2>/dev/null; umask "$mask"
   options=$(harness hold 9 "$@" 8>&-) || finish $? hold
-  read -r once seconds lanes machines <<<"$options"; read -ra machines <<<"$machines"
+  read -r once seconds lanes machines <<<"$options"; read -ra machines <<<"$machines"; nap=1 decision=''
   for ((lane = 2; lane <= lanes; lane++)); do
     HARNESS_TURN=8 HARNESS_LANE=$lane HARNESS_MACHINE=${machines[lane - 1]-} "$here/run.sh" --for "${seconds}s" </dev/null 8>&- 9>&- & others="$others $!"
   done
   [ "$lanes" -lt 2 ] || export HARNESS_TURN=8 HARNESS_LANE=1; [ -z "${machines[0]-}" ] || export HARNESS_MACHINE=${machines[0]}
-  nap=1 decision=''
   while [ "$SECONDS" -lt "$seconds" ]; do
     told=$decision code=0
     decision=$(harness next 9>&-) || code=$?; obey
     read -r word what feature <<<"$decision"
     case $word in
-      NEXT) [ -n "${HARNESS_LANE-}" ] || [ "$decision" = "$told" ] || echo "> $decision" ;;
+      NEXT) [ -n "${HARNESS_LANE-}" ] || [ "$decision" = "$told" ] || echo "> $decision" 2>/dev/null ;; # its reader may be gone
       WAIT) [ "${HARNESS_LANE:-1}" != 1 ] || [ "$what${HARNESS_LANE-}" = 01 ] || [ "$decision" = "$told" ] || harness next --told "$decision" 9>&-; obey ;;
       *) leave "$decision" "$code" ;;
     esac

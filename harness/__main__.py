@@ -8,7 +8,7 @@ import sys
 
 if __name__ == "__main__":
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # until `main`: Ctrl-C while modules load prints no traceback
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # until `guarded`: Ctrl-C while modules load prints no traceback
     _checkout = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     sys.path.insert(0, _checkout)
     if os.path.exists(os.path.join(_checkout, "run.sh")):  # no installed `harness` command that a remedy could name
@@ -23,8 +23,6 @@ from harness.workplace import run_detection
 
 def main() -> int:
     """Dispatch the command line and return the exit code; words that are not a command go to run.sh."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     return exits.guarded(_dispatch)
 
 

@@ -21,6 +21,9 @@ echo "ended $?"
 read -r line"""
 
 
+STOPPED = "stopped; the same command goes on"
+
+
 class Terminal:
     """run.sh with three lanes, below a shell on a terminal; `seen`: all that was printed."""
 
@@ -113,3 +116,5 @@ def test_ctrl_c_returns_after_the_last_lane(slow: House) -> None:
     assert terminal.seen.partition("ended 130")[2].strip() == "", terminal.seen
     assert len(re.findall("interrupted by signal", terminal.seen)) == 3
     assert "Traceback" not in terminal.seen
+    end = [line for line in terminal.lines if line.strip()][-2:]
+    assert (terminal.seen.count(STOPPED), end) == (1, [STOPPED, "ended 130"]), terminal.seen

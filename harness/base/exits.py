@@ -22,6 +22,8 @@ def guarded(body: Callable[[], int], bug: str = BUG) -> int:
     """Run `body` and return its exit code; an error becomes one paragraph on standard error, without a traceback. `bug`
     begins the paragraph for an exception that is not a HarnessError."""
     _use_utf8()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return body()
     except HarnessError as fault:

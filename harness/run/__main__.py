@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import runpy
+import signal
 import sys
+
+if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until `guarded`: Ctrl-C while modules load prints no traceback
 
 from harness.base import errors
 from harness.base.exits import guarded
