@@ -20,7 +20,7 @@ from harness.state import files, names
 from harness.state.layout import Layout
 from tests import bash32
 from tests.crash import TORTURE
-from tests.missions import CHECKOUT, PROGRAM, House, surroundings, tagged, until
+from tests.missions import CHECKOUT, PROGRAM, House, heard, surroundings, tagged, until
 
 RUN_SH = CHECKOUT / "run.sh"
 TEXT = RUN_SH.read_text()
@@ -211,14 +211,50 @@ def test_a_signal_ends_the_run_under_way_with_everything_it_started(house: House
     clock = house.loop()
     until(lambda: working(house))
     clock.send_signal(signum)
-    clock.communicate(timeout=60)
-    assert clock.returncode == code
+    _, said = clock.communicate(timeout=60)
+    assert (clock.returncode, "stopped; the same command goes on\n" in said) == (code, signum == signal.SIGINT), said
     assert house.result()["outcome"] == "killed"
     assert house.git("show", "--stat", "--format=%s").startswith("wip(F-001): killed")
     assert tagged(json.loads(house.read("mission.json"))["id"]) == []
     house.script("worker", {"run": "touch 1.txt"})
     assert house.run([str(RUN_SH), "--once"]).code == 0
     assert house.feature().status == "validating"
+
+
+def test_ctrl_c_while_modules_load_prints_no_traceback(house: House) -> None:
+    """Neither in the program that looks what is due, nor in a run that starts."""
+    pressed = """import os, runpy, signal, sys
+class Pressed:
+    def find_spec(self, name, path, target=None):
+        os.kill(os.getpid(), signal.SIGINT * (name == "harness.base.errors"))
+sys.meta_path.insert(0, Pressed())
+sys.argv[0] = ""
+runpy.run_module("harness.run", run_name="__main__")"""
+    begun = subprocess.run([sys.executable, "-c", pressed], cwd=house.project, env=house.env, preexec_fn=heard,
+                           capture_output=True, text=True, check=False)  # fmt: skip
+    assert (begun.returncode, begun.stderr) == (-signal.SIGINT, "")
+
+
+def test_the_loop_goes_on_without_a_reader(house: House) -> None:
+    """Such as `head -1`: with lanes too, where runs print first; nothing is said about the pipe."""
+    house.script("worker", {"run": "touch 1.txt"})
+    for env in ({}, {"HARNESS_LANE": "1"}):
+        read, written = os.pipe()
+        os.close(read)
+        done = subprocess.run([str(RUN_SH), "--once"], cwd=house.project, env={**house.env, **env}, check=False,
+                              stdin=subprocess.DEVNULL, stdout=written, stderr=subprocess.PIPE, text=True)  # fmt: skip
+        os.close(written)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert [line["outcome"] for line in house.ran()] == ["ok", "ok"]
+
+
+def test_lanes_end_with_their_time_though_a_run_never_claimed(house: House) -> None:
+    """The lane that waits for the others lets them decide."""
+    house.own()
+    folder = Path(house.layout.path(names.ROLES))
+    folder.mkdir()
+    (folder / "worker.py").write_text("import time\n\ntime.sleep(2)\nraise SystemExit(75)\n")
+    assert house.run([str(RUN_SH), "--lanes", "2", "--for", "2s"]).code == 75
 
 
 KILLED = "harness: the run was killed (signal 9); the next start settles it and continues\n"

@@ -27,6 +27,7 @@ SEQUENCE = (  # a control character, with what follows in ECMA-48: a string (tit
     "|(?:(?<=\x1b)\\[|(?<=\x9b))[0-?]*[ -/]*[@-~]?|(?<=\x1b)[ -/]*[0-~]?)?"
 )
 LINE_BYTES = 65_536  # of a line that has not ended
+_ignored: list[type[OSError]] = []  # by `print_line`
 
 
 def sanitise(text: str) -> str:
@@ -69,9 +70,15 @@ class PlainOutput:
         return plain(ready.decode("utf-8", "replace")).encode()
 
 
+def go_on_unread() -> None:
+    """From now on `print_line` ignores that the reader is gone: a run does not end because nobody reads its output."""
+    _ignored.append(BrokenPipeError)
+
+
 def print_line(text: str) -> None:
     """Print a sanitised line on standard output."""
-    _write_line(sys.stdout, text)
+    with suppress(*_ignored):
+        _write_line(sys.stdout, text)
 
 
 def print_error(text: str) -> None:

@@ -55,6 +55,8 @@ def init(
     layout = here(upwards=False)
     run_detection.refuse(layout, "init")
     agent_choice.require(layout, agent, trust)
+    if quietly:  # by run.sh
+        console.go_on_unread()
     _lines(starting.put_away(layout, abandon=abandon) if new or abandon else [])
     _lines(starting.lay_example(layout, example) if example else [])
     begin(layout, agent, trust, quietly=quietly, take_edits=take_edits)

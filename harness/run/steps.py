@@ -50,6 +50,7 @@ def main(
     """
     if DRY in sys.argv[1:]:
         return errors.DONE
+    console.go_on_unread()
     handle_signals()
     return guarded(lambda: _live_with_loop() or _main(role, RoleSteps(settle=settle, prepare=prepare, examine=examine)))
 
