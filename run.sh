@@ -4,8 +4,8 @@
 #   run.sh                  run until DONE, or until a person is needed; --lanes N: N features at once; --for 25m: time limit
 #   run.sh --once           execute one decision; --on build2,build3: lanes on other machines (docs/machines.md)
 #   run.sh ROLE [FEATURE]   one run by hand, such as: run.sh worker F-023; --again: also if it has passed
-#   run.sh COMMAND …        any harness command, such as: run.sh status
-#   run.sh -C DIR …         any of these, as if started in DIR
+#   run.sh COMMAND [WORDS]  any harness command, such as: run.sh status
+#   run.sh -C DIR [WORDS]   any of these, as if started in DIR
 #
 # Start it in the folder with SPEC.md, a git repository, or below. Exit codes (docs/contract.md): 0 done, 3 escalated, 5 run or
 # time cap, 6 cost cap, 7 plan rejected, 8 checkpoint, 9 stopped or paused, 10 negative verdict, 11 a person must fix something,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Iterable
 from itertools import takewhile
 
@@ -33,6 +34,7 @@ GROUPS = {
     "Check": ("check", "verify"),
 }
 HELP = ("-h", "--help")
+ENDLESS = 10**6  # columns
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON value.")
 ARGUMENTS = {  # by capability of the role
     "plans": ("", "It takes no feature: it plans the whole mission."),
@@ -49,21 +51,19 @@ class CommandGroups(click.Group):
     """Shows the commands in groups, followed by the roles. Suggests the nearest known word for an unknown one."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands; at the top level in groups, with the roles."""
-        if ctx.parent is not None:
-            super().format_commands(ctx, formatter)
-            return
+        """Write the commands with their whole first sentences; at the top level in groups, with the roles."""
         shown = self.shown(ctx)
-        width = max(map(len, shown))
-        room = formatter.width - width - 4
         rest = [name for name in sorted(shown) if not any(name in group for group in GROUPS.values())]
-        for title, group in [*GROUPS.items(), ("More", rest)]:
-            rows = [(f"{name:<{width}}", shown[name].get_short_help_str(room)) for name in group if name in shown]
+        groups = [*GROUPS.items(), ("More", rest)] if ctx.parent is None else [("Commands", [*shown])]
+        sections = [(title, [(name, shown[name].get_short_help_str(ENDLESS)) for name in group if name in shown])
+                    for title, group in groups]  # fmt: skip
+        if ctx.parent is None:
+            sections.append(("Roles, for one run by hand", summaries(here())))
+        width = max(len(name) for _, rows in sections for name, _ in rows)
+        for title, rows in sections:
             if rows:
                 with formatter.section(title):
-                    formatter.write_dl(rows)
-        with formatter.section("Roles, for one run by hand"):
-            formatter.write_dl([(f"{name:<{width}}", _cut(words, room)) for name, words in summaries(here())])
+                    formatter.write_dl([(f"{name:<{width}}", words) for name, words in rows])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -79,10 +79,6 @@ class CommandGroups(click.Group):
         return {name: one for name, one in found.items() if one and not one.hidden}
 
     group_class = type
-
-
-def _cut(text: str, room: int) -> str:
-    return text if len(text) <= room else f"{text[: room - 1].rstrip()}…"
 
 
 def unknown(word: str, known: Iterable[str]) -> str:
@@ -110,22 +106,35 @@ def summaries(where: Layout) -> list[tuple[str, str]]:
     return found
 
 
-def of_role(where: Layout, name: str) -> str:
-    """The help of a role, from its front matter and its first paragraph."""
+def of_role(where: Layout, name: str, formatter: click.HelpFormatter) -> None:
+    """Write the help of a role, from its front matter and its first paragraph."""
     role = roles.load(where, name)
     words, meaning = ARGUMENTS[role.capability]
     paragraphs = [text.strip() for text in role.words.split("\n\n")]
     first = next((text for text in paragraphs if text and not text.startswith("#")), "")
-    lines = [f"Usage: {command(name)} {words}".rstrip(), "", f"  {role.summary}", ""]
-    lines += [*(f"  {line}" for line in first.split("\n")), ""] if first else []
     limits = f"Time limits: {role.minutes} minutes, {role.idle_minutes} idle (config.toml: [roles.{name}])."
-    return "\n".join([*lines, f"  {meaning}", f"  {limits}", f"  Its text: {where.folders.relative(role.path)}"])
+    formatter.write(f"Usage: {command(name)} {words}".rstrip() + "\n")
+    with formatter.indentation():
+        for texts in filter(
+            any, ([role.summary], [first], [meaning, limits, f"Its text: {where.folders.relative(role.path)}"])
+        ):
+            formatter.write_paragraph()
+            for text in texts:
+                formatter.write_text(text)
 
 
-def overview() -> str:
-    """The header of run.sh, which is its help; "" if it cannot be read."""
+def overview(formatter: click.HelpFormatter) -> None:
+    """Write the header of run.sh, which is its help, unless it cannot be read."""
     text = files.read_text(os.path.join(layout.home(), "run.sh")) or ""
-    return "\n".join(row[2:] for row in takewhile(lambda row: row[:1] == "#", text.split("\n")[1:]))
+    rows = [row[2:] for row in takewhile(lambda row: row[:1] == "#", text.split("\n")[1:])]
+    for block in "\n".join(rows).split("\n\n"):
+        formatter.write_paragraph()
+        lines = [re.split(r" {2,}", row.strip()) for row in block.split("\n")]
+        if all(len(line) == 2 for line in lines):
+            with formatter.indentation():
+                formatter.write_dl([(words, meaning) for words, meaning in lines])
+        else:
+            formatter.write_text(block)
 
 
 def version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
@@ -145,13 +154,15 @@ def help_(ctx: click.Context, words: tuple[str, ...]) -> int:
     top = ctx.find_root()
     cli = top.command
     assert isinstance(cli, CommandGroups), "help is a top-level command"
+    buffer = top.make_formatter()
     if not words:
-        buffer = top.make_formatter()
+        overview(buffer)
         cli.format_commands(top, buffer)
-        console.print_line(f"{overview()}\n\n{buffer.getvalue()}\n{command('COMMAND --help')} describes each.")
+        console.print_line(f"{buffer.getvalue()}\n{command('COMMAND --help')} describes each.")
         return errors.DONE
     if words[0] in roles.known(here()) and cli.get_command(top, words[0]) is None:
-        console.print_line(of_role(here(), words[0]))
+        of_role(here(), words[0], buffer)
+        console.print_line(buffer.getvalue().rstrip("\n"))
         return errors.DONE
     at = top
     for word in words:
