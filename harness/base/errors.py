@@ -5,6 +5,8 @@ A message is one paragraph with the file, the line if known, and the next step.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 DONE = 0
 ESCALATED = 3
 RUN_CAP = 5
@@ -139,6 +141,14 @@ class RequestRefused(HarnessError):
     """The plan, reply or order is well-formed but not accepted; the message lists every reason."""
 
     code = NEGATIVE
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """` Did you mean 'status'?`, with similar known words; "" for none."""
+    import difflib  # 2 ms, only for a fault
+
+    found = difflib.get_close_matches(word, [*known], n=2)
+    return f" Did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 
 def signal_code(signum: int) -> int:

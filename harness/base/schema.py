@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, TypeVar
 
+from harness.base.errors import suggestion
 from harness.base.record import Json, Record
 
 R = TypeVar("R", bound=Record)
@@ -239,11 +240,12 @@ def faults(value: object, where: str, shape: type[Record], inside: str = "") -> 
     if not isinstance(value, dict):
         return [SchemaFault.of(f"{where} must be an object", where)]
     known = kinds(shape)
-    unknown = f"(known: {', '.join(known)})"
+    listed = f"(known: {', '.join(known)})"
     found = [
-        SchemaFault.of(f"{where} has the unknown key '{key}' {unknown}", where, key)
+        SchemaFault.of(f"{where} has the unknown key '{key}'{near and '.' + near} {listed}", where, key)
         for key in value
         if key not in known
+        for near in [suggestion(key, known)]
     ]
     found += [SchemaFault.of(f"{where} lacks '{key}'", where) for key in shape.needed() if key not in value]
     for key, kind in known.items():

@@ -10,7 +10,6 @@ from typing import Any
 from harness.base import console, errors
 from harness.base.record import Record
 from harness.cli import _values
-from harness.cli.help import unknown
 from harness.decision import views
 from harness.mission import lease, mission, roles, run_lookup, runs, transcript
 from harness.mission.transcript import Row
@@ -102,7 +101,7 @@ def find(layout: Layout, what: str) -> str:
     if what in ("", *ids, *there):
         raise errors.UsageFault(f"Nothing has run yet{f' of {what}' if what else ''}.")
     raise errors.UsageFault(
-        f"There is no run, feature or role '{what}'.{unknown(what, [*ids, *there])} See: {command('runs list')}"
+        f"There is no run, feature or role '{what}'.{errors.suggestion(what, [*ids, *there])} See: {command('runs list')}"
     )
 
 

@@ -7,7 +7,6 @@ import sys
 
 from harness.base import console, errors
 from harness.cli import _tables, _values
-from harness.cli.help import unknown
 from harness.mission import config, run_lookup
 from harness.replay import explain, playback, rebuild
 from harness.replay.explain import Explanation
@@ -29,7 +28,7 @@ def named(layout: Layout, name: str) -> tuple[Layout, str]:
         return run_lookup.find(layout, f"{name[: len(name) - len(run)]}{_tables.run_named(where, run)}")
     except errors.UsageFault as fault:
         if str(fault).startswith("There is no run"):
-            near = unknown(name, State(layout).list(names.RUNS))
+            near = errors.suggestion(name, State(layout).list(names.RUNS))
             raise errors.UsageFault(f"There is no run '{name}'.{near} See: {command('runs list')}") from None
         raise
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterable
@@ -11,8 +10,8 @@ from itertools import takewhile
 import click
 
 from harness.base import console, errors
-from harness.base.errors import HarnessError, UsageFault
-from harness.cli.quick import here
+from harness.base.errors import HarnessError, UsageFault, suggestion
+from harness.cli.quick import LOOP_OPTIONS, here
 from harness.mission import roles
 from harness.state import files, layout
 from harness.state.layout import Layout, command
@@ -70,7 +69,7 @@ class CommandGroups(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Like click's, but suggests a known word for an unknown one."""
         if not ctx.resilient_parsing and args[0][:1] != "-" and self.get_command(ctx, args[0]) is None:
-            raise click.UsageError(f"There is no command '{args[0]}'.{unknown(args[0], self.shown(ctx))}", ctx=ctx)
+            raise click.UsageError(f"There is no command '{args[0]}'.{suggestion(args[0], self.shown(ctx))}", ctx=ctx)
         return super().resolve_command(ctx, args)
 
     def shown(self, ctx: click.Context) -> dict[str, click.Command]:
@@ -81,18 +80,15 @@ class CommandGroups(click.Group):
     group_class = type
 
 
-def unknown(word: str, known: Iterable[str]) -> str:
-    """` Did you mean 'status'?`, with similar known words; "" for none."""
-    found = difflib.get_close_matches(word, list(known), n=2)
-    return f" Did you mean {' or '.join(map(repr, found))}?" if found else ""
-
-
 def no_such_word(where: Layout, word: str, commands: Iterable[str]) -> UsageFault:
-    """The fault of a first word that is neither a command nor a role."""
+    """The fault of a first word that is neither a command, a role nor an option."""
+    if word[:1] == "-":
+        near = suggestion(word, (*LOOP_OPTIONS, "-C", "--help", "--version"))
+        return UsageFault(f"There is no option '{word}'.{near} See: {command('help')}")
     there = roles.known(where)
     shown = [name for name in commands if name not in ("ending", "hold")]
     listed = f"Roles here: {', '.join(there)}. Commands: {', '.join(shown)}."
-    return UsageFault(f"There is no role and no command '{word}'.{unknown(word, [*shown, *there])} {listed}")
+    return UsageFault(f"There is no role and no command '{word}'.{suggestion(word, [*shown, *there])} {listed}")
 
 
 def summaries(where: Layout) -> list[tuple[str, str]]:

@@ -80,8 +80,9 @@ def _live_with_loop() -> int:
 
 def _main(role: str, steps: RoleSteps) -> int:
     named = [word for word in sys.argv[1:] if word != AGAIN]
-    if len(named) > 1:
-        raise UsageFault(f"A role takes at most one feature: run.sh {role} [FEATURE] [{AGAIN}]")
+    if len(named) > 1 or any(word[:1] == "-" for word in named):
+        near = errors.suggestion(named[0], [AGAIN])
+        raise UsageFault(f"A role takes at most one feature: run.sh {role} [FEATURE] [{AGAIN}].{near}")
     return _live(opening.asked(role, *named, again=AGAIN in sys.argv[1:]), steps)
 
 

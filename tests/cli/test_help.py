@@ -103,3 +103,41 @@ def test_a_slip_gets_the_nearest_word(house: House, words: tuple[str, ...], said
 def test_what_is_like_nothing_gets_no_guess(house: House) -> None:
     """Only the lists."""
     assert "Did you mean" not in house.harness("xyzzyqqq").err
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("statsu", "'status'"),
+        ("worcker F-1", "'worker'"),
+        ("help worcker", "'worker'"),
+        ("runs lst", "'list'"),
+        ("status --jsn", "'--json'"),
+        ("--lane 3", "'--lanes'"),
+        ("--hlep", "'--help'"),
+        ("worker --agian", "'--again'"),
+        ("init --agent cluade", "'claude'"),
+        ("log F-2", "'F-1'"),
+    ],
+)
+def test_a_misspelt_word_is_answered_with_the_one_that_was_meant(house: House, words: str, meant: str) -> None:
+    """Commands, roles, options, agents and features; nothing runs."""
+    done = house.role(*words.split()) if words.startswith("worker ") else house.program(*words.split())
+    assert (done.code, f"Did you mean {meant}" in done.err) == (64, True), done
+    assert house.ran() == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "meant"),
+    [
+        (('agnt = "scripted"',), "'agent'"),
+        (("[limits]", "max_cost_us = 3"), "'max_cost_usd'"),
+        (("[roles.wroker]", "minutes = 3"), "'worker'"),
+        (("[roles.worker]", 'agent = "cluade"'), "'claude'"),
+    ],
+)
+def test_a_misspelt_key_of_the_configuration_too(house: House, lines: tuple[str, ...], meant: str) -> None:
+    """And a role or an agent in it: the loop does not start."""
+    house.config(*lines)
+    done = house.program("init", "--quietly")
+    assert (done.code, f"Did you mean {meant}" in done.err) == (65, True), done

@@ -13,7 +13,7 @@ from shutil import which
 from typing import Any
 
 from harness.agents import builtin, registry, spenders
-from harness.base.errors import HarnessError, Unavailable, UsageFault
+from harness.base.errors import HarnessError, Unavailable, UsageFault, suggestion
 from harness.base.record import Json
 from harness.commands.setup import agent_probe
 from harness.decision import ceiling as most
@@ -112,7 +112,7 @@ def _wanted(settings: Config, agent: str, trust: str) -> list[str]:
     for name in wanted:
         if name not in known:
             here = f"Known here: {', '.join(known)}; any program by [agents.{name}]."
-            raise UsageFault(f"There is no agent '{name}'. {here}")
+            raise UsageFault(f"There is no agent '{name}'.{suggestion(name, known)} {here}")
     for key, given in (("agent", wanted), ("trust", trust)):
         if given and getattr(settings, key) not in (given, type(given)()):
             row = f"{key} = {json.dumps(_one_or_list(given))}"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.agents import registry
-from harness.base.errors import BrokenFile
+from harness.base.errors import BrokenFile, suggestion
 from harness.base.record import Record
 from harness.mission import config, features, roles
 from harness.mission.config import Config
@@ -42,7 +42,10 @@ def unknown(layout: Layout) -> list[BrokenFile]:
     found = []
     for name in settings.roles:
         if name not in there:
-            line, remedy = _line(layout, f"roles.{name}"), f"The roles here are: {', '.join(there)}."
+            line, remedy = (
+                _line(layout, f"roles.{name}"),
+                f"The roles here are: {', '.join(there)}.{suggestion(name, there)}",
+            )
             found.append(BrokenFile(layout.path(names.CONFIG), f"there is no role '{name}'", line=line, remedy=remedy))
     known = agents_here(settings)
     for mention in _mentions(layout, settings):
@@ -50,7 +53,7 @@ def unknown(layout: Layout) -> list[BrokenFile]:
             if name not in known and name != registry.NONE:
                 fault = f"{mention.where}there is no agent '{name}'"
                 program = f'For any other program add a table: [agents.{name}] command = ["program", "argument"]'
-                remedy = f"Known here: {', '.join(known)}. {program}"
+                remedy = f"Known here: {', '.join(known)}.{suggestion(name, known)} {program}"
                 found.append(BrokenFile(mention.path, fault, line=mention.line, remedy=remedy))
     return found
 
