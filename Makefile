@@ -17,7 +17,7 @@ define INSTALL
 	@touch $@
 endef
 
-.PHONY: help map setup demo demo-store demo-team demo-machines test test-fast test-all test-versions test-bash32 test-agents test-model test-peers check fix bench torture release clean
+.PHONY: help map setup demo demo-store demo-team demo-machines test test-fast test-all test-versions test-bash32 test-agents test-model test-peers test-repositories check fix bench torture release clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 15
@@ -95,6 +95,9 @@ test-model: $(FOR_TESTS) ## missions of a small real model, which this downloads
 test-peers: ## run the test suites of langgraph, langchain and pydantic-ai over our interfaces, in .venv-peers (PyPI)
 	@$(MAKE) --no-print-directory .venv-peers/.ready-for-tests VENV=.venv-peers EXTRAS="$(EXTRAS) peers"
 	@HARNESS_TORTURE=1 .venv-peers/bin/python -m pytest -rs -p no:asyncio tests/peers
+
+test-repositories: $(FOR_TESTS) ## a mission in each of three public repositories, from source archives, and the time beside by hand (PyPI, npm; node, cc)
+	@$(PY) -m tests.repositories $(ONLY)
 
 torture: $(FOR_TESTS) ## kills, failing calls, power cuts, rivals, planted bugs: one table, in 25 minutes (FULL=1: every point, no bound)
 	@$(PY) -m tests.torture $(if $(FULL),--full)
