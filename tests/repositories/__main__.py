@@ -33,7 +33,7 @@ SETTINGS = (".npmrc", ".config/pip/pip.conf")  # of a person, which say where pa
 LOCAL = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "protocol.file.allow", "GIT_CONFIG_VALUE_0": "always"}
 HOOK = '#!/bin/sh\necho "$0 refuses every commit" >&2\nexit 1\n'
 TITLES = ("repository", "runs", "setup", "checks", "sweep", "mission", "by hand")
-LEGEND = """Seconds. setup: the runs before the sweep, without their checks; but for some tenths a run that is setup. checks: theirs.
+LEGEND = """Seconds. setup: the runs before the sweep, without their checks: setup, and some tenths a run. checks: theirs.
 sweep: two fresh clones with setup, and all checks in each. mission: from `init` to DONE. by hand: setup and the tests once, in
 a clone with an empty HOME."""
 
