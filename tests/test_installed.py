@@ -73,7 +73,19 @@ def test_the_first_mission_of_the_pages_goes_as_it_is_written(command: Path, tmp
     before = (CHECKOUT / "examples/bug-fix/tests/test_duration.py").read_bytes()
     assert (folder / "tests/test_duration.py").read_bytes() == before
     tests = [sys.executable, "-m", "unittest", "discover", "-s", "tests"]
+    assert left_of(home / "csv2md") == (["main"], [], False)
     assert "Ran 5 tests" in subprocess.run(tests, cwd=folder, capture_output=True, text=True, check=True).stderr
+
+
+def left_of(project: Path) -> tuple[list[str], list[str], bool]:
+    """What is there after cleaning up: refs but the branch that `init --new` began, folders of state, and whether `.harness` is."""
+    git = ["git", "-C", str(project)]
+    refs, current = (
+        subprocess.run([*git, *words], capture_output=True, text=True, check=True).stdout.split()
+        for words in (["for-each-ref", "--format=%(refname:lstrip=2)"], ["branch", "--show-current"])
+    )
+    state = [path.name for path in (project.parent / ".local/state/harness").glob("csv2md-*")]
+    return [one for one in refs if one not in current], state, (project / ".harness").exists()
 
 
 def test_a_web_service_is_checked_in_a_browser_where_there_is_one(command: Path, tmp_path: Path) -> None:

@@ -28,8 +28,14 @@ PROGRAM = r"(?:~/harness/run\.sh|\.\./\.\./\.\./run\.sh|run\.sh|harness)"
 LINE = re.compile(rf"^(?: {{4}})*(?:\$ )?{PROGRAM}(?![\w.:/-]| ──)(.*)$")
 SPAN = re.compile(rf"(?<!`)`{PROGRAM}( [^`]+)`")
 PLAIN = re.compile(r"[\w|-]+")
-OTHERS = ("make ", "pip", "sudo ", "git clone ")  # beginnings of lines that need a network, or an account
-ACCOUNTS = ("doctor agents --try", "--agent claude")
+NOT_TYPED = {  # lines of the first pages that no test types, by their beginning, and why
+    "make demo": "installs .venv again; tests/test_installed.py takes this example to DONE",
+    "make test": "runs the suite that this test is in",
+    "git clone ": "needs this repository's address",
+    "pipx ": "needs a network; tests/test_installed.py installs the package",
+    "harness schedule remove": "needs a crontab; tests/cli/test_schedule.py has one",
+}
+FIRST_PAGES = [CHECKOUT / "README.md", CHECKOUT / "docs/first-mission.md"]
 VALUES = {
     "N": "1",
     "LINES": "1",
@@ -108,11 +114,14 @@ def test_every_command_of_a_page_parses(parser: click.Group, page: Path) -> None
     assert {words: why for words, why in found.items() if why} == {}
 
 
+def shell_lines(page: Path) -> list[str]:
+    """The lines of the `sh` blocks of a page, in their order."""
+    return "".join(re.findall(r"^```sh\n(.*?)^```$", page.read_text(), re.M | re.S)).split("\n")
+
+
 def typed(page: Path) -> str:
-    """The `sh` blocks of a page as one script, without the lines that need a network or an account."""
-    blocks = re.findall(r"^```sh\n(.*?)^```$", page.read_text(), re.M | re.S)
-    lines = "".join(blocks).split("\n")
-    return "\n".join(line for line in lines if not line.startswith(OTHERS) and not any(one in line for one in ACCOUNTS))
+    """The `sh` blocks of a page as one script, without the lines of NOT_TYPED."""
+    return "\n".join(line for line in shell_lines(page) if not line.startswith(tuple(NOT_TYPED)))
 
 
 def follow(name: str, home: Path, program: Path, **env: str) -> str:
@@ -136,6 +145,20 @@ def follow(name: str, home: Path, program: Path, **env: str) -> str:
 def test_the_blocks_of_the_first_page_run(tmp_path: Path) -> None:
     """From a checkout; tests/test_installed.py follows the second page with the installed package."""
     follow("README.md", tmp_path / "home", CHECKOUT / "run.sh", HARNESS_PYTHON=sys.executable)
+
+
+def test_what_is_not_typed_is_on_a_page() -> None:
+    """A reason that no line needs any more is not kept."""
+    lines = [line for page in FIRST_PAGES for line in shell_lines(page)]
+    assert [begin for begin in NOT_TYPED if not any(line.startswith(begin) for line in lines)] == []
+
+
+@pytest.mark.parametrize("page", FIRST_PAGES, ids=lambda page: page.name)
+def test_each_command_of_a_first_page_is_in_a_block_that_is_typed(page: Path) -> None:
+    """A command in a block of another kind would be typed by readers alone; what such blocks have is output and settings."""
+    others = re.sub(r"^```sh\n.*?^```$", "", page.read_text(), flags=re.M | re.S)
+    begins = r"(?:harness|run\.sh|~/harness/|git|make|pipx?|apt|sudo|cd|cat|mkdir|python3|printf|rm) "
+    assert re.findall(rf"^(?: {{4}}|\$ ){begins}.*$", others, re.M) == []
 
 
 def test_the_first_page_is_short() -> None:
