@@ -78,7 +78,7 @@ def test_the_first_mission_of_the_pages_goes_as_it_is_written(command: Path, tmp
 
 
 def left_of(project: Path) -> tuple[list[str], list[str], bool]:
-    """What is there after cleaning up: refs but the branch that `init --new` began, folders of state, and whether `.harness` is."""
+    """What is there after cleaning up: refs but the branch that `init --new` began, folders of state, and `.harness`."""
     git = ["git", "-C", str(project)]
     refs, current = (
         subprocess.run([*git, *words], capture_output=True, text=True, check=True).stdout.split()
