@@ -48,12 +48,12 @@ def folders(project: str) -> tuple[str, str]:
 
 
 def link(path: str, target: str) -> None:
-    """Make `path` a link to `target`; anything else at that path is moved aside."""
+    """Make `path` a link to `target`; a link is replaced, anything else at that path is moved aside."""
     if os.path.islink(path) and os.readlink(path) == target:
         return
-    if os.path.lexists(path):
+    if os.path.lexists(path) and not os.path.islink(path):
         os.rename(path, f"{path}.{os.urandom(4).hex()}.aside")
-    os.symlink(target, path)
+    files.link(path, target)
 
 
 def head(project: str) -> bytes:

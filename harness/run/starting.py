@@ -9,7 +9,7 @@ from collections import Counter
 import harness
 from harness.agents import registry, spenders
 from harness.base import clock, console, encoding
-from harness.base.errors import NeedsPerson, UsageFault
+from harness.base.errors import BrokenFile, NeedsPerson, UsageFault
 from harness.decision import gaps, rules
 from harness.git import dotgit, first_commit, merges, refs, repository
 from harness.git.checkouts import commit_excludes, submodules
@@ -23,7 +23,7 @@ from harness.state import documents, files, names
 from harness.state.layout import Layout, command, home, repository_of, state_home
 from harness.state.state import Changes, State
 from harness.workplace import environment, mission_lock, workplace
-from harness.workplace.recovery import unsettled_runs
+from harness.workplace.recovery import recovery_evidence, unsettled_runs
 from harness.workspace import grants
 from harness.workspace.places import PLAYBOOKS
 
@@ -34,6 +34,7 @@ IGNORE_LINE = "/{prefix}.harness"
 STATES = (
     "the repository holds {folders}: a mission started there runs the programs that these name. Look at them before"
 )
+IN_PART = "The mission was copied in part. Copy all of .harness, or move this one away."
 UNSEEN = "runs do not see {files}; commit {them}{where} to include {them}"
 UNSEARCHED = (
     *(names.ARCHIVED, names.RUNS, names.OBJECTS, names.SNAPSHOTS),
@@ -51,7 +52,7 @@ exec {python} -P {program} "$@"
 def start(layout: Layout) -> Mission:
     """The mission of this folder, created if missing; settles dead runs first, if no run is alive. Raises
     UsageFault (no repository, no or empty SPEC.md) or NeedsPerson (detached HEAD) with nothing written."""
-    _finish_archiving(layout)
+    _settle_in(layout)
     if unsettled_runs.needs_recovery(layout) or unsettled_runs.cut_short(layout):
         for line in recover.recover_dead(layout):
             console.print_line(f"  {line}")
@@ -59,6 +60,36 @@ def start(layout: Layout) -> Mission:
     made = mission.load(layout)
     temporary.remove_abandoned(f"{made.id}/check", f"{made.id}/replay", "verify", "try")
     return made
+
+
+def _settle_in(layout: Layout) -> None:
+    """Make again what names another machine, folder or clone from which the mission was carried. Raises BrokenFile or
+    NeedsPerson if a part of it, or a commit, was not; a line names runs of which parts are missing."""
+    _finish_archiving(layout)
+    if not mission.exists(layout):
+        left = files.names(layout.path(names.OBJECTS)) or os.path.exists(layout.path(names.FEATURES))
+        if left and not unsettled_runs.needs_recovery(layout):
+            raise BrokenFile(layout.path(names.FORMAT), "it is missing beside the rest of a mission", remedy=IN_PART)
+        return
+    files.make_folder(layout.path(names.LOCKS))
+    made, last = mission.load(layout), next((one for one in runs.finished(layout) if one.commit), None)
+    if last and not dotgit.commit_of(layout.folders.top, keep := refs.KEEP + last.run):
+        here = workplace.position(layout).head
+        if not refs.is_ancestor(layout.folders.top, last.commit, here):
+            lacks = f"{made.branch} lacks {last.commit[:10]}, the work of the run {last.run}. If it was pushed:"
+            without = f"To go on without it: git update-ref {keep} {here[:12]}"
+            raise NeedsPerson(f"{lacks} {workplace.fetching(made)}   {without}")
+    place = workplace.folder_of(made.id, "place")  # the paths that files beside it name
+    paths = os.fsencode(f"{place}\n{os.path.expanduser('~')}\n")
+    if files.read(place) == paths or runs.open_runs(layout):
+        return
+    for name in sorted({names.GIT_RECORD, names.SPEC, *names.APPEND_ONLY} & recovery_evidence.ledger(layout).keys()):
+        if name != names.RUN_LOG and not os.path.exists(layout.path(name)):
+            raise BrokenFile(layout.path(name), "it is missing", remedy=IN_PART)
+    if broken := runs.broken_seals(layout, sys.maxsize):
+        console.print_line(f"  not as they were closed, so their receipts do not count: {encoding.few(broken)}")
+    workplace.remove_trees(layout, made.id)
+    files.replace(place, paths)
 
 
 def put_away(layout: Layout, *, abandon: bool, starts: bool = True) -> list[str]:
@@ -94,7 +125,7 @@ def _require_startable(layout: Layout) -> tuple[Position, bool]:
 
 def found(layout: Layout) -> None:
     """Start a mission if there is none. A dead run proves that there is one, even if its files are gone."""
-    _finish_archiving(layout)
+    _settle_in(layout)
     if mission.exists(layout) or unsettled_runs.needs_recovery(layout):
         if os.path.isdir(state_home()):
             os.chmod(state_home(), 0o700)
@@ -272,9 +303,8 @@ def _states(layout: Layout) -> list[str]:
 
 
 def lay_out(layout: Layout) -> None:
-    """Create the folders, exclude them from git, and give them their own minimal .git, so that `git clean` skips them."""
+    """Create the folders, and give them their own minimal .git, so that `git clean` skips them; then `write_generated`."""
     grants.begin(layout)
-    dotgit.exclude(layout.folders.top, IGNORE_LINE.format(prefix="".join(map(_plain, layout.folders.prefix))))
     for folder in (
         layout.path(names.RUNS),
         layout.path(names.LOCKS),
@@ -316,8 +346,9 @@ def version() -> str:
 
 def write_generated(layout: Layout, project: str = "") -> None:
     """Write two files if they differ: the `harness` command on an agent's PATH (this mission, this interpreter), and
-    the .ignore that excludes transcripts and copies from agents' searches. `project`: the agent's path of the project,
-    if different."""
+    the .ignore that excludes transcripts and copies from agents' searches; and make git ignore the mission. `project`: the
+    agent's path of the project, if different."""
+    dotgit.exclude(layout.folders.top, IGNORE_LINE.format(prefix="".join(map(_plain, layout.folders.prefix))))
     main = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__main__.py")
     python, program, where, checkout = (
         encoding.shell_word(text) for text in (sys.executable, main, project or layout.folders.project, home())

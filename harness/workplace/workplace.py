@@ -108,11 +108,14 @@ def position(layout: Layout) -> Position:
 
 
 def _gone(layout: Layout, made: Mission) -> str:
-    gone = f"The mission's branch {made.branch} is gone from {layout.folders.top}"
+    gone = f"The mission's branch {made.branch} is not in {layout.folders.top}. If it was pushed: {fetching(made)}"
     again = f"git branch {encoding.shell_word(made.branch)} {made.base_commit[:12]}"
-    return (
-        f"{gone}. To begin again from its base: {again}   or begin another mission: {command('init --new --abandon')}"
-    )
+    return f"{gone}   To begin again from its base: {again}   or with another: {command('init --new --abandon')}"
+
+
+def fetching(made: Mission) -> str:
+    """The command that fetches what another clone pushed of a mission."""
+    return f"git fetch origin '+refs/harness/*:refs/harness/*' {encoding.shell_word(f'{made.branch}:{made.branch}')}"
 
 
 def branch_commit(layout: Layout, made: Mission) -> str:

@@ -2,7 +2,7 @@
 rules of sessions) that is committed or was made by somebody else. Restrictions of a workspace apply at once.
 
 One digest covers all of it. The accepted digests of a folder are in the person's state folder, which confined processes
-cannot write. A `.harness` that was made here has a random id, and the state folder has the same one.
+cannot write. A `.harness` that was made here has a random id; the state folder, or a variable of the person, has it, too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 
 from harness.base import encoding, schema
-from harness.base.errors import BrokenFile, Unavailable
+from harness.base.errors import BrokenFile, Unavailable, UsageFault
 from harness.base.record import Record
 from harness.git import dotgit, repository, settings
 from harness.mission import mission
@@ -33,10 +33,11 @@ FOREIGN = (
 )
 UNKNOWN = (
     "{path} was not made here by your user, and it may start programs and name where your key goes: {rows}. Look at it, then: "
-    "{accept}. Or move it away."
+    "{accept}. Or move it away. On a machine that is new each time: HARNESS_ORIGIN (docs/unattended.md)."
 )
 SHOWN_DIGITS = 16  # of the digest of a `.harness`, which `workspace accept` takes
 ORIGINS, BEFORE = "origins", "before"  # in the state folder: the ids; the missions there before the first of them
+ID, GIVEN = "[0-9a-f]{32}", "HARNESS_ORIGIN"  # an id; the variable by which a person names theirs
 ODD = "The repository's .harness is {kind}, not a folder, and is never used. Remove it."
 
 
@@ -158,19 +159,21 @@ def adopt(layout: Layout) -> None:
     knows the id."""
     if os.path.lexists(layout.state) and _is_known(layout):
         return
+    key, known = os.environ.get(GIVEN) or os.urandom(16).hex(), files.read(layout.path(names.ORIGIN)) or b""
+    if not re.fullmatch(ID, key):
+        raise UsageFault(f"{GIVEN} is not an id of 32 hexadecimal digits. Make one: openssl rand -hex 16")
     files.make_folder(os.path.dirname(_origin(BEFORE)))
     if not os.path.exists(_origin(BEFORE)):
         files.replace(_origin(BEFORE), "\n".join(_missions_before()).encode(), files.PRIVATE)
-    key, known = os.urandom(16).hex(), files.read(layout.path(names.ORIGIN)) or b""
     files.replace(_origin(key), b"", files.PRIVATE)
     files.make_folder(layout.state)
     files.replace(layout.path(names.ORIGIN), known + key.encode() + b"\n", files.PRIVATE)
 
 
 def _is_known(layout: Layout) -> bool:
-    """Whether the state folder has an id of the `.harness`, or its mission, begun before there were ids."""
-    keys = re.findall(r"^[0-9a-f]{32}$", (files.read(layout.path(names.ORIGIN)) or b"").decode("latin-1"), re.MULTILINE)
-    if any(os.path.exists(_origin(key)) for key in keys):
+    """Whether the person or the state folder has an id of the `.harness`, or that its mission, begun before there were ids."""
+    keys = re.findall(f"^{ID}$", (files.read(layout.path(names.ORIGIN)) or b"").decode("latin-1"), re.MULTILINE)
+    if any(key == os.environ.get(GIVEN) or os.path.exists(_origin(key)) for key in keys):
         return True
     try:
         row = files.read_json(layout.path(names.MISSION))

@@ -8,21 +8,24 @@ import os
 
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Json
-from harness.mission import runs
+from harness.mission import mission, runs
 from harness.mission.runs import RunContext
 from harness.state import committed_copy, journal, names
 from harness.state.layout import Layout, command
 from harness.state.state import State
+from harness.workplace import workplace
 
 Ledger = dict[str, list[Json]]
 
 
 def context(layout: Layout, run_id: str) -> RunContext | None:
-    """The run's context; None if absent or unreadable."""
+    """The run's context; None if absent or unreadable. A tree that was carried to this machine counts where it is."""
     try:
         found = runs.context(layout, run_id)
     except (BrokenFile, UsageFault):
         return None
+    if found.folder and not os.path.isdir(found.folder):
+        found.folder = workplace.folder_of(mission.read(layout).id, os.path.basename(found.folder))
     return found if found.run == run_id else None
 
 
