@@ -25,7 +25,7 @@ class OtherUser:
     def __init__(self, folder: Path, base: str) -> None:
         self.home = folder / "checkout"
         for name in ("harness", "roles", "examples", "tests/confinement"):
-            shutil.copytree(CHECKOUT / name, self.home / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(CHECKOUT / name, self.home / name)
         for name in ("run.sh", "tests/__init__.py"):
             shutil.copy(CHECKOUT / name, self.home / name)
         subprocess.run([base, "-m", "venv", "--without-pip", str(self.home / ".venv")], check=True)
@@ -70,7 +70,7 @@ def copy_packages(there: Path) -> None:
     """Put what pyproject.toml requires, as it is installed here, into a folder of packages: there may be no network."""
     for source, name in _files(tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["dependencies"]):
         (there / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(source, there / name)
+        shutil.copy2(source, there / name)  # its compiled form names its time
 
 
 def _files(required: Iterable[str]) -> Iterator[tuple[Path, str]]:
@@ -84,5 +84,5 @@ def _files(required: Iterable[str]) -> Iterator[tuple[Path, str]]:
         package = metadata.distribution(found[0])
         waiting += [re.match(r"[\w.-]+", one) for one in package.requires or () if "extra ==" not in one]
         for path in package.files or ():
-            if ".." not in path.parts and "__pycache__" not in path.parts:
+            if ".." not in path.parts and os.path.exists(path.locate()):  # its compiled form may be gone
                 yield Path(str(path.locate())), str(path)

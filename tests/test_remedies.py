@@ -347,6 +347,29 @@ def test_the_newest_commit_of_a_removed_mission_is_kept(house: House) -> None:
     assert "1.txt" in house.git("ls-tree", "--name-only", "kept")
 
 
+@repairs("workplace.workplace: git fetch origin '+refs/harness/*:refs/harness/*' …", "run.starting: git update-ref … …")
+def test_commits_that_were_not_carried_are_fetched_or_left(house: House) -> None:
+    """In a clone: without the branch, with an older one, and where nobody has the work any more."""
+    begun, branch = house.head(), mission.load(house.layout).branch
+    house.work({"run": "touch 1.txt"})
+    key = "workplace.workplace: git fetch origin '+refs/harness/*:refs/harness/*' …"
+    for name, commit in (("without", ""), ("older", begun), ("left", begun)):
+        clone = House(house.folder, house.env, name)
+        house.run(["git", "clone", "-q", "-b", "main", str(house.project), str(clone.project)])
+        shutil.copytree(house.state, clone.state, symlinks=True)
+        if commit:
+            clone.git("branch", "-q", branch, commit)
+        if name == "left":
+            said = clone.harness("init", "--quietly")
+            shell(clone, printed("run.starting: git update-ref … …", said.err))
+        else:
+            said = clone.role("worker", "F-001")
+            shell(clone, printed(key, said.err))
+        assert said.code == 11 and not clone.harness("init", "--quietly").code, said
+        wanted = begun if name == "left" else house.head()
+        assert clone.git("rev-parse", branch) == wanted and ".harness" not in clone.git("status", "--short")
+
+
 @repairs("run.requests.orders: git apply …")
 def test_a_kept_patch_is_applied(house: House) -> None:
     """It has what the run was refused."""

@@ -63,8 +63,8 @@ def start(layout: Layout) -> Mission:
 
 
 def _settle_in(layout: Layout) -> None:
-    """Make again what names another machine, folder or clone from which the mission was carried. Raises BrokenFile or
-    NeedsPerson if a part of it, or a commit, was not; a line names runs of which parts are missing."""
+    """Make again what names the machine, folder or clone that the mission was carried from (`place`: the paths that its trees
+    name). Raises BrokenFile or NeedsPerson if a part of it, or a commit, is not here; a line names incomplete runs."""
     _finish_archiving(layout)
     if not mission.exists(layout):
         left = files.names(layout.path(names.OBJECTS)) or os.path.exists(layout.path(names.FEATURES))
@@ -72,6 +72,7 @@ def _settle_in(layout: Layout) -> None:
             raise BrokenFile(layout.path(names.FORMAT), "it is missing beside the rest of a mission", remedy=IN_PART)
         return
     files.make_folder(layout.path(names.LOCKS))
+    write_generated(layout)
     made, last = mission.load(layout), next((one for one in runs.finished(layout) if one.commit), None)
     if last and not dotgit.commit_of(layout.folders.top, keep := refs.KEEP + last.run):
         here = workplace.position(layout).head
@@ -79,15 +80,16 @@ def _settle_in(layout: Layout) -> None:
             lacks = f"{made.branch} lacks {last.commit[:10]}, the work of the run {last.run}. If it was pushed:"
             without = f"To go on without it: git update-ref {keep} {here[:12]}"
             raise NeedsPerson(f"{lacks} {workplace.fetching(made)}   {without}")
-    place = workplace.folder_of(made.id, "place")  # the paths that files beside it name
-    paths = os.fsencode(f"{place}\n{os.path.expanduser('~')}\n")
+    place, paths = workplace.folder_of(made.id, "place"), os.fsencode(f"{state_home()}\n{os.path.expanduser('~')}\n")
     if files.read(place) == paths or runs.open_runs(layout):
         return
     for name in sorted({names.GIT_RECORD, names.SPEC, *names.APPEND_ONLY} & recovery_evidence.ledger(layout).keys()):
         if name != names.RUN_LOG and not os.path.exists(layout.path(name)):
             raise BrokenFile(layout.path(name), "it is missing", remedy=IN_PART)
     if broken := runs.broken_seals(layout, sys.maxsize):
-        console.print_line(f"  not as they were closed, so their receipts do not count: {encoding.few(broken)}")
+        console.print_line(
+            f"  files of these runs are missing or changed, so their receipts do not count: {encoding.few(broken)}"
+        )
     workplace.remove_trees(layout, made.id)
     files.replace(place, paths)
 

@@ -88,6 +88,22 @@ def test_what_init_and_ask_make_is_known(unbegun: House) -> None:
     assert house.run([RUN_SH, "status"]).code == 0
 
 
+def test_a_person_names_the_id_of_theirs_on_a_machine_that_is_new(unbegun: House) -> None:
+    """The id that their variable had at `init`, whatever changes since; no other, and none that is committed."""
+    house, key = unbegun, "0f" * 16
+    assert house.program("init", HARNESS_ORIGIN="secret").code == 64
+    assert house.program("init", HARNESS_ORIGIN=key).code == 0
+    assert house.read("origin") == key + "\n"
+    (house.state / "config.toml").write_text(CONFIG)
+    house.env["XDG_STATE_HOME"] = str(house.folder / "a new machine")
+    said = [house.program("status", HARNESS_ORIGIN=value) for value in (key, "0e" * 16, "")]
+    assert [done.code for done in said] == [0, 69, 69] and "HARNESS_ORIGIN" in said[2].err
+    shutil.rmtree(house.state / ".git")
+    house.git("add", "-f", ".harness/origin", ".harness/config.toml")
+    house.git("commit", "-q", "-m", "theirs")
+    assert house.program("status", HARNESS_ORIGIN=key).code == 69
+
+
 def test_a_mission_of_before_is_known_by_the_state_folder(unbegun: House) -> None:
     """Without a question; an id that the state folder got later, or that is no mission's, makes nothing known."""
     house = unbegun
