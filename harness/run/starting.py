@@ -87,9 +87,7 @@ def _settle_in(layout: Layout) -> None:
         if name != names.RUN_LOG and not os.path.exists(layout.path(name)):
             raise BrokenFile(layout.path(name), "it is missing", remedy=IN_PART)
     if broken := runs.broken_seals(layout, sys.maxsize):
-        console.print_line(
-            f"  files of these runs are missing or changed, so their receipts do not count: {encoding.few(broken)}"
-        )
+        console.print_line(f"  runs with missing or changed files, whose receipts do not count: {encoding.few(broken)}")
     workplace.remove_trees(layout, made.id)
     files.replace(place, paths)
 

@@ -180,13 +180,15 @@ def test_the_container_goes_on_from_what_the_last_one_left(bare: House, origin: 
     (host.folder / "carried").mkdir()
     known = f"HARNESS_ORIGIN={ORIGIN}\nREPOSITORY={shlex.quote(str(origin))}\nAGENT=playbook\n"
     (host.folder / "home/night.env").write_text(known)
-    ran = []
-    for _ in range(2):
-        done = host.run(["sh", "-c", f"{line} 1s"], host.folder, {"NIGHT_SH": str(NIGHTLY / "night.sh")})
-        assert done.returncode == 75, done
+    ran, nights = [""], 0
+    while len([one for one in ran if one]) < 2:  # a night of one second has one run, or none where there is much else to do
+        done = host.run(["sh", "-c", f"{line} {2**nights}s"], host.folder, {"NIGHT_SH": str(NIGHTLY / "night.sh")})
+        nights += 1
+        assert done.returncode == 75 and nights < 9, done
         [tar] = (host.folder / "carried").iterdir()
-        ran.append(host.run(["tar", "-xOf", str(tar), ".harness/runs.jsonl"], host.folder, {}).stdout)
-    assert ran[1].startswith(ran[0]) and 0 < len(ran[0]) < len(ran[1]), ran
+        log = host.run(["tar", "-xOf", str(tar), ".harness/runs.jsonl"], host.folder, {}).stdout
+        assert log.startswith(ran[-1])
+        ran += [log] * (log != ran[-1])
     tar.write_bytes(cut := tar.read_bytes()[: tar.stat().st_size // 2])
     done = host.run(["sh", "-c", f"{line} 1s"], host.folder, {"NIGHT_SH": str(NIGHTLY / "night.sh")})
     assert done.returncode == 2 and "Unexpected EOF" in done.stderr and tar.read_bytes() == cut, done
