@@ -181,7 +181,9 @@ def test_the_container_goes_on_from_what_the_last_one_left(bare: House, origin: 
     known = f"HARNESS_ORIGIN={ORIGIN}\nREPOSITORY={shlex.quote(str(origin))}\nAGENT=playbook\n"
     (host.folder / "home/night.env").write_text(known)
     ran, nights = [""], 0
-    while len([one for one in ran if one]) < 2:  # a night of one second has one run, or none where there is much else to do
+    while (
+        len([one for one in ran if one]) < 2
+    ):  # a night of one second has one run, or none where there is much else to do
         done = host.run(["sh", "-c", f"{line} {2**nights}s"], host.folder, {"NIGHT_SH": str(NIGHTLY / "night.sh")})
         nights += 1
         assert done.returncode == 75 and nights < 9, done
@@ -258,7 +260,7 @@ def test_a_killed_run_is_settled_where_it_is_carried_to(house: House, with_state
     role.wait()
     house.begun.clear()
     there = carried(house, with_state=with_state)
-    done = there.harness("init", "--quietly", **there.env)
+    done = there.program("init", "--quietly")
     assert done.code == 0 and "was killed" in done.out, done
     assert there.feature().status == "todo" and there.result()["outcome"] == "killed"
     assert ("half.txt" in there.git("ls-tree", "--name-only", "HEAD")) == with_state
@@ -272,12 +274,12 @@ def test_a_part_that_is_missing_is_named_and_nothing_begins(house: House, name: 
     there = carried(house)
     os.rename(there.state / name, there.folder / "part")
     before = listing(there.project)
-    done = there.harness("init", "--quietly", **there.env)
+    done = there.program("init", "--quietly")
     assert done.code == 65 and f".harness/{name}: it is missing" in done.err and "copied in part" in done.err, done
     changed = [one for one in differences(before, listing(there.project)) if not one.startswith(".git/")]
     assert changed in ([], [".harness/bin/harness"])
     os.rename(there.folder / "part", there.state / name)
-    assert there.harness("init", "--quietly", **there.env).code == 0
+    assert there.program("init", "--quietly").code == 0
 
 
 def test_folders_without_content_and_incomplete_runs(house: House) -> None:
